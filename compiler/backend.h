@@ -98,14 +98,18 @@ const backend *backend_cpu_for(karch arch, const char *level);
 const backend *backend_reference(void);
 /* To make plans with for CUDA cards, whether there is one here or not. */
 const backend *backend_cuda(void);
-const backend *backend_cuda_rounding(void); /* activations for BF16 weights, to bf16 */
+const backend *backend_cuda_rounding(void); /* activations for BF16 and F16 weights, to bf16 */
+const backend *backend_cuda_exact(void);    /* nothing of these */
 /* The same for Metal GPUs. */
 const backend *backend_metal(void);
-/* The one for a card by the name of its device, such as "cuda:1"; rounds: of these, activations for BF16 weights to bf16. NULL: cards of
- * no such name are known, or none of it rounds. backend_card.c */
-const backend *backend_card(const char *device, bool rounds);
-/* Is it for a card, and rounds? */
-bool backend_card_rounds(const backend *be);
+/* What becomes of activations for BF16 and F16 weights: what is usual there, which rounds them little or not at all; all of their bits;
+ * one bf16. */
+typedef enum { ROUNDING_USUAL, ROUNDING_NONE, ROUNDING_BF16 } backend_rounding;
+/* The one for a card by the name of its device, such as "cuda:1". NULL: cards of no such name are known, or none of it rounds so.
+ * backend_card.c */
+const backend *backend_card(const char *device, backend_rounding how);
+/* Is it for a card, and of this kind? */
+bool backend_card_is(const backend *be, backend_rounding how);
 
 /* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the
  * features that it needs and the processor lacks, with commas between them. */

@@ -21,11 +21,14 @@ static void describe(const kernel_row *row, plan_kernel *out)
                          .row = (int32_t)(row - cuda_row_table)};
 }
 
-/* F32 weights are multiplied with activations as they are, and so are BF16 and F16, unless the back end is asked to round these. */
-static bool is_exact(const backend *be, const kernel_want *w)
+/* F32 weights are multiplied with activations as they are. With several rows those for BF16 and F16 weights are two bf16, as one f16 or
+ * better (kernels/cuda/README.md), unless the back end is asked for all of their bits, or for fewer. */
+static cuda_rounding rounding_of(const backend *be, const kernel_want *w)
 {
     const bool halves = w->type == DT_BF16 || w->type == DT_F16;
-    return w->exact || w->type == DT_F32 || (halves && be != backend_cuda_rounding());
+    if (w->exact || w->type == DT_F32 || (halves && be == backend_cuda_exact()))
+        return CUDA_ROUNDS_NOTHING;
+    return halves && be != backend_cuda_rounding() ? CUDA_ROUNDS_NEAR : CUDA_ROUNDS_ANY;
 }
 
 /* Attention of many rows rounds queries and weights where linears of BF16 round activations. */
@@ -40,7 +43,7 @@ static bool cuda_select(const backend *be, const kernel_want *w, plan_kernel *ou
 {
     const kernel_row *row =
         w->layout == LAYOUT_STORED
-            ? cuda_row_select(w->op, w->type, w->rows, is_exact(be, w), w->any_rows)
+            ? cuda_row_select(w->op, w->type, w->rows, rounding_of(be, w), w->any_rows)
             : NULL;
     if (be == backend_cuda_rounding() && !w->exact)
         row = row_rounding(row);
@@ -111,7 +114,7 @@ static const backend levels[] = {
      .layout = cuda_layout,                                                                        \
      .scratch = cuda_scratch,                                                                      \
      .units = cuda_units},
-    LEVEL("sm_80") LEVEL("sm_80_bf16")
+    LEVEL("sm_80") LEVEL("sm_80_bf16") LEVEL("sm_80_exact")
 #undef LEVEL
 };
 
@@ -123,4 +126,9 @@ const backend *backend_cuda(void)
 const backend *backend_cuda_rounding(void)
 {
     return &levels[1];
+}
+
+const backend *backend_cuda_exact(void)
+{
+    return &levels[2];
 }

@@ -28,13 +28,13 @@
  * ACT_BF3 is f32 as the sum of three bf16: the nearest one, the one nearest to the rest (0 where that is not finite) and
  * what that leaves, which is exact: two leave out 1e-5 of a logit. Rows hold 4 firsts, 4 seconds, 4 thirds, then the
  * next 4; n may be any number, and is filled up with zeros to a multiple of 8. ACT_BF3T has 32 of each, for tiles, filled
- * up to a multiple of 32.
+ * up to a multiple of 32. ACT_BF2T is the same without the thirds: what it leaves out of a number is at most 2^-17 of it.
  *
  * ACT_BF1X4 and ACT_BF3X4 interleave four rows of one or three bf16 for products of small matrices, of two rows by four
  * columns each, [n / 4][part][4 rows][4], filled up with zeros to a multiple of 8 columns and with
  * rows of zeros.
  *
- * Rows of ACT_BF1 and ACT_BF3T take an odd number of lines, so that those of a tile lie in different sets of a cache; a
+ * Rows of ACT_BF1, ACT_BF2T and ACT_BF3T take an odd number of lines, so that those of a tile lie in different sets of a cache; a
  * line at their end may be anything. */
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
@@ -63,29 +63,31 @@ typedef enum {
     ACT_BF1,
     ACT_BF3T,
     ACT_BF1X4,
+    ACT_BF2T,
     ACT_COUNT
 } kact;
 
 /* Is each number split into bf16? How many of the first stand before their rests, and in how many parts. */
 K_FN bool act_is_split(kact a)
 {
-    return a == ACT_BF1 || a == ACT_BF3 || a == ACT_BF3T || a == ACT_BF1X4 || a == ACT_BF3X4;
+    return a == ACT_BF1 || a == ACT_BF3 || a == ACT_BF3T || a == ACT_BF1X4 || a == ACT_BF3X4 ||
+           a == ACT_BF2T;
 }
 
 K_FN int64_t act_run(kact a)
 {
-    return a == ACT_BF1 ? 8 : a == ACT_BF3T ? 32 : 4;
+    return a == ACT_BF1 ? 8 : a == ACT_BF3T || a == ACT_BF2T ? 32 : 4;
 }
 
 K_FN int64_t act_parts(kact a)
 {
-    return a == ACT_BF1 || a == ACT_BF1X4 ? 1 : 3;
+    return a == ACT_BF1 || a == ACT_BF1X4 ? 1 : a == ACT_BF2T ? 2 : 3;
 }
 
 /* Are rows read as tiles? */
 K_FN bool act_is_tiled(kact a)
 {
-    return a == ACT_BF1 || a == ACT_BF3T;
+    return a == ACT_BF1 || a == ACT_BF2T || a == ACT_BF3T;
 }
 
 /* A row of split numbers is filled up to a multiple of so many. */
@@ -97,13 +99,19 @@ K_FN int64_t act_fill(kact a)
 /* Are numbers rounded by more than f32's own sums are off? */
 K_FN bool act_rounds(kact a)
 {
-    return a != ACT_F32 && (!act_is_split(a) || act_parts(a) == 1);
+    return a != ACT_F32 && (!act_is_split(a) || act_parts(a) < 3);
 }
 
 /* To one bf16? */
 K_FN bool act_rounds_bf16(kact a)
 {
     return act_is_split(a) && act_parts(a) == 1;
+}
+
+/* By so little that whoever asks for no more than that may have it: to two bf16? */
+K_FN bool act_rounds_near(kact a)
+{
+    return act_is_split(a) && act_parts(a) == 2;
 }
 
 /* Numbers that are rounded together. */

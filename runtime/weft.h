@@ -218,7 +218,7 @@ typedef struct {
     int64_t lora_slots, lora_rank;
     /* Where it computes: "cpu", which NULL means too; "cuda", or "cuda:1" for one of several cards; "metal"; "auto": a card where there is
      * one, else the CPU. All of the session's memory but its tables is the device's then. WEFT_ERR_DEVICE, with what is missing,
-     * where there is no such device; cards run plans, neither the reference nor native code, and do not round to bf16. */
+     * where there is no such device; cards run plans, neither the reference nor native code. */
     const char *device;
     /* How many of the model's layers are on that device, with their state: the last ones. What stands before the layers, and what
      * stands behind them, is on the CPU then. 0, or more than there are: all of the model is on the device; -1: nothing is. Part of them is
@@ -230,6 +230,10 @@ typedef struct {
     /* Called now and then, by the thread that creates the session and with progress_ctx, while kernels of a card are compiled for
      * the plan: seconds, where they are not on disk from the last time. Images done, and in all. */
     void (*compiling)(void *ctx, uint64_t done, uint64_t total);
+    /* Activations for BF16 and F16 weights with all of their bits, also in calls of many rows. Processors and Metal do nothing else; CUDA
+     * rounds them a little otherwise, to 16 bits in calls of 9 rows and more and to 11 in large ones, and is slower with this.
+     * WEFT_ERR_DEVICE with round_bf16. */
+    bool exact;
 } weft_session_options;
 
 /* The model must outlive it. */

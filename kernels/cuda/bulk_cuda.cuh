@@ -4,11 +4,12 @@
  *
  * A stage is a tile of x, 128 rows of MMA_DEPTH numbers. Where numbers of x are sums of three bf16 (ACT_BF3T) it has those as
  * they lie in memory, 32 of one part and 32 of the next, and a tile of w is for three stages, in which the halves of x are
- * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times. Where numbers of w
- * are sums of two, all first ones of a row stand before the others, and x is walked along once with each.
+ * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times. Of sums of two
+ * (ACT_BF2T) a tile of w is for two stages: parts 0 1 and 0 1. Where numbers of w are sums of two, all first ones of a row stand before
+ * the others, and x is walked along once with each.
  *
- * From CUDA_HALVES_ROWS on, with F16 weights always, such x and weights are f16 as a rule (halves_cuda.cuh): a stage has 64 first or second parts of x, and a
- * tile of w is for two.
+ * With many rows, with F16 weights always, such x and weights are f16 as a rule (halves_cuda.cuh): numbers of ACT_BF3T are two then,
+ * a stage has 64 first or second ones, and a tile of w is for two stages; numbers of ACT_BF2T are one, and each stage has a tile of w.
  *
  * When its sums are done a warp writes them through memory of its own, by whole lines, while others multiply and the next
  * tiles come.
@@ -177,7 +178,7 @@ static inline void add_half(float (*sum)[4], char *x, char *w, int strip, int x_
 }
 #endif
 
-/* The walk with second parts of w: x has three parts, of which the last is left out. It is below 2^-17 of a number, as such a part of
+/* The walk with second parts of w, where x has three parts, of which the last is left out. It is below 2^-17 of a number, as such a part of
  * w is below 2^-8. */
 static __device__ inline void rest_multiply(int stages, bulk_ring &r, int strip, int rows, int cols,
                                             int &before, float (*sum)[4])
@@ -202,13 +203,15 @@ static __device__ inline void bulk_multiply(int stages, int parts, int walks, bu
                                             int strip, int rows, int cols, float (*sum)[4])
 {
     int before = -1;
-    for (int i = 0; i < stages; i++, bulk_next(r, HALVES ? 2 : parts)) {
+    const int first = parts == 3 ? stages : stages * walks; /* stages of this loop */
+    for (int i = 0; i < first; i++, bulk_next(r, parts)) {
         char *x = r.x + r.slot * BULK_X, *w = r.w + r.w_slot * BULK_W;
         barrier_wait(&r.full[r.slot], r.parity);
         if (HALVES)
             add_f16(sum, x, w, strip, rows, cols);
         else
-            add_halves(sum, x, w, strip, r.part == 2, parts == 1 || r.part > 0, rows, cols);
+            add_halves(sum, x, w, strip, r.part > 0 && r.part == parts - 1,
+                       parts == 1 || r.part > 0, rows, cols);
         products_wait<1>();
         if (before >= 0)
             warp_done(&r.empty[before]);
@@ -217,7 +220,7 @@ static __device__ inline void bulk_multiply(int stages, int parts, int walks, bu
     products_wait<0>(); /* or ptxas serialises those of both loops (C7511) */
     sums_done(sum);
     if (!HALVES) {
-        if (walks > 1)
+        if (walks > 1 && parts == 3)
             rest_multiply(stages, r, strip, rows, cols, before, sum);
         products_wait<0>();
         sums_done(sum);

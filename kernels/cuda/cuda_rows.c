@@ -23,12 +23,20 @@ const kernel_row cuda_row_table[] = {
 
 const int32_t cuda_row_count = (int32_t)(sizeof cuda_row_table / sizeof cuda_row_table[0]);
 
-const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact, bool any_rows)
+static bool rounds_more(kact act, cuda_rounding most)
+{
+    return most == CUDA_ROUNDS_NOTHING
+               ? act_rounds(act)
+               : most == CUDA_ROUNDS_NEAR && act_rounds(act) && !act_rounds_near(act);
+}
+
+const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, cuda_rounding most,
+                                  bool any_rows)
 {
     for (int32_t i = cuda_row_count - 1; i >= 0; i--) {
         const kernel_row *r = &cuda_row_table[i];
         if (r->op == op && (r->type == DT_COUNT || r->type == type) && kernel_takes(r, n_row) &&
-            !(exact && act_rounds(r->act)) && !(any_rows && r->most < MANY))
+            !rounds_more(r->act, most) && !(any_rows && r->most < MANY))
             return r;
     }
     return NULL;

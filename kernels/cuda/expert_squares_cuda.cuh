@@ -168,7 +168,9 @@ static __device__ inline bool expert_find(const cuda_run &r, const expert_block 
         q.j.x_pitch = shape.k.pitch[0];
         q.j.w_pitch = shape.k.pitch[1];
         q.j.n = shape.k.size.experts.in;
-        q.j.parts = shape.row == ROW_k_experts_BF16_exact_cuda ? 3 : 1;
+        q.j.parts = shape.row == ROW_k_experts_BF16_exact_cuda  ? 3
+                    : shape.row == ROW_k_experts_BF16_near_cuda ? 2
+                                                                : 1;
         q.j.copies =
             q.type == DT_BF16 && q.j.n % EIGHT == 0 && q.j.w_pitch % 16 == 0 && at_16(q.j.w);
         q.j.row = 0;

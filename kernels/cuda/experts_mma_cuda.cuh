@@ -59,4 +59,10 @@ static __device__ void k_experts_BF16_exact_cuda(const kargs *k, const kthread *
     experts_by_number(k, begin, end, 3);
 }
 
+static __device__ void k_experts_BF16_near_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                int64_t end)
+{
+    experts_by_number(k, begin, end, 2);
+}
+
 #endif

@@ -5,18 +5,21 @@
  * of its own, ahead of use, and waits for nobody but itself until its columns are done. Nothing but sums stays in registers from one
  * stage to the next.
  *
- * x is exact: three bf16 for each number. From nine rows on it is split once, by a step of its own (ACT_BF3T): splitting it in
- * every block for itself took two thirds of all instructions. Up to eight rows that is little, and the step would have two more
- * phases in a layer: lanes split what they load.
+ * From nine rows on a number of x is two bf16, which lose at most 2^-17 of it. They are split once, by a step of its own (ACT_BF2T):
+ * splitting in every block for itself took two thirds of all instructions. Up to eight rows that is little, and the step would have two
+ * more phases in a layer: lanes split what they load, into three bf16, which lose nothing. With --exact a number is three from nine rows
+ * on too (ACT_BF3T).
  *
- * F16 weights are stored in as many bytes, and lanes make two bf16 of each when they have loaded it: its first eight bits and
- * the last three. Of the six products of parts the least, below a quarter of f32's last bit, is left out.
+ * F16 weights are stored in as many bytes, and lanes make two bf16 of each when they have loaded it: the nearest one, of eight bits, and
+ * the rest, of three. Of the products of parts the least is left out: with three parts of x it is below a quarter of f32's last bit; with
+ * two it is at most 2^-16, and 2^-19 as a rule, as what two parts lose of x.
  *
- * With --round-bf16 a number of x is one bf16 (ACT_BF1), and so is an F16 weight, from nine rows on: a third of the products, and of
- * what each block reads of x.
+ * With --round-bf16 a number of x is one bf16 (ACT_BF1), and so is an F16 weight, from nine rows on: half the products, and half of what
+ * each block reads of x.
  *
  * In a slot piece p of 16 bytes of a row is at p ^ row / 2 % 4, so that the eight rows that an instruction loads at once lie in
- * different banks: rows are 64 bytes apart, or three times that. Rows of floats are 128 bytes apart, and p is at p ^ row % 4 * 2. */
+ * different banks: rows are 64 bytes apart, or three times that. Rows of two parts are 128 bytes apart, and p, of both, is at
+ * p ^ row % 8; rows of floats too, and p is at p ^ row % 4 * 2. */
 #ifndef WEFT_KERNELS_CUDA_FEW_BF16_CUDA_CUH
 #define WEFT_KERNELS_CUDA_FEW_BF16_CUDA_CUH
 
@@ -35,14 +38,16 @@ enum {
 template <class W, int TYPE_, int ACT_, int ROWS_MAX_> struct few_16 {
     typedef W weight;
     enum { TYPE = TYPE_, ACT = ACT_, COLS = EIGHT, ROWS_MAX = ROWS_MAX_ };
-    enum { PARTS = ACT_ == ACT_BF1 ? 1 : 3 };
+    enum { PARTS = ACT_ == ACT_BF1 ? 1 : ACT_ == ACT_BF2T ? 2 : 3 };
     enum { X_ROW = ACT_ == ACT_F32 ? FEW_COLS * 4 : FEW_COLS * 2 * PARTS };
 };
 typedef few_16<weight_BF16, DT_BF16, ACT_BF3T, FEW_ROWS_MAX> few_BF16;
 typedef few_16<weight_BF16, DT_BF16, ACT_F32, FEW_N> few_BF16_floats;
+typedef few_16<weight_BF16, DT_BF16, ACT_BF2T, FEW_ROWS_MAX> few_BF16_near;
 typedef few_16<weight_BF16, DT_BF16, ACT_BF1, FEW_ROWS_MAX> few_BF16_round;
 typedef few_16<weight_F16, DT_F16, ACT_BF3T, FEW_ROWS_MAX> few_F16;
 typedef few_16<weight_F16, DT_F16, ACT_F32, FEW_N> few_F16_floats;
+typedef few_16<weight_F16, DT_F16, ACT_BF2T, FEW_ROWS_MAX> few_F16_near;
 typedef few_16<weight_F16, DT_F16, ACT_BF1, FEW_ROWS_MAX> few_F16_round;
 
 /* What a warp copies next, and how many columns it has. */
@@ -112,6 +117,18 @@ static __device__ inline uint32_t few_piece(int row, int piece)
     return (uint32_t)((piece ^ (row >> 1 & 3)) << 4);
 }
 
+/* The same of a part of a row of x, by which the other parts' pieces are found (few_x_part). */
+template <class R> static __device__ inline uint32_t few_piece_x(int row, int piece)
+{
+    return R::PARTS == 2 ? (uint32_t)((piece ^ (row & 7)) << 4) : few_piece(row, piece);
+}
+
+/* Where a piece of the first part is another part has its own. */
+template <class R> static __device__ inline uint32_t few_x_part(uint32_t at, int part)
+{
+    return R::PARTS == 2 ? at ^ (uint32_t)(part * FEW_W_ROW) : at + (uint32_t)(part * FEW_W_ROW);
+}
+
 static __device__ inline uint32_t few_piece_floats(int row, int piece)
 {
     return (uint32_t)((piece ^ (row & 3) << 1) << 4);
@@ -130,12 +147,12 @@ static __device__ inline void few_stage_x(const few_job &j, const few_stages &s,
     };
     const int row = few_x_row<R>(), p = lane_index() % few_x_lanes<R>();
     const bool cols = !FLOATS || col + p * 4 < j.n; /* others are filled up */
-    const shared_place to = slot + (FLOATS ? few_piece_floats(row, p) : few_piece(row, p));
+    const uint32_t to = FLOATS ? few_piece_floats(row, p) : few_piece_x<R>(row, p);
     UNROLL
     for (int i = 0; i < NT * FEW_N / ROWS; i++)
         UNROLL
     for (int part = 0; part < PARTS; part++)
-        few_copy(to + (uint32_t)((i * ROWS + row) * R::X_ROW + part * FEW_W_ROW),
+        few_copy(slot + ((uint32_t)((i * ROWS + row) * R::X_ROW) + few_x_part<R>(to, part)),
                  s.x + (col * (R::X_ROW / FEW_COLS) + i * ROWS * j.x_pitch + part * FEW_W_ROW),
                  cols && i * ROWS + row < j.rows);
 }
@@ -198,7 +215,7 @@ template <class R, int NT> static __device__ inline uint32_t few_x_line(void)
     const int matrix = lane_index() / 8;
     const int row = lane_index() % 8 + (NT > 1 ? matrix / 2 * FEW_N : 0);
     const int piece = NT > 1 ? matrix % 2 : matrix;
-    return (uint32_t)(row * R::X_ROW) + few_piece(row, piece);
+    return (uint32_t)(row * R::X_ROW) + few_piece_x<R>(row, piece);
 }
 
 /* Two numbers, each as the sum of three bf16. What is left of one without the first is 0 where that is no number; without the
@@ -240,8 +257,8 @@ static __device__ inline void few_x_load(few_x_parts<R, NT> &x, shared_place slo
     for (int part = 0; part < R::PARTS; part++)
         UNROLL
     for (int i = 0; i < (NT + 1) / 2; i++)
-        few_frags(x.b[part][2 * i], slot + (line ^ step << 5) +
-                                        (uint32_t)(part * FEW_W_ROW + i * 2 * FEW_N * R::X_ROW));
+        few_frags(x.b[part][2 * i], slot + few_x_part<R>(line ^ step << 5, part) +
+                                        (uint32_t)(i * 2 * FEW_N * R::X_ROW));
 }
 
 /* Sums that do not wait for each other: with eight rows those of the parts. */
@@ -250,16 +267,15 @@ template <class R, int NT> struct few_group_sums {
     float of[FEW_GROUP][OF][NT][4];
 };
 
-/* Words of two f16 each as words of bf16: the first eight bits of each number, which a float has in its upper half, and what is
- * left, which is exact too. */
+/* Words of two f16 each as words of bf16: of each number the nearest, and what is left, which is exact too. */
 static __device__ inline void few_f16_parts(const uint32_t *w, uint32_t *first, uint32_t *rest)
 {
     UNROLL
     for (int i = 0; i < 4; i++) {
         const float low = from_f16((uint16_t)w[i]), high = from_f16((uint16_t)(w[i] >> 16));
-        const float low_rest = low - float_of(bits_of(low) & 0xffff0000u);
-        const float high_rest = high - float_of(bits_of(high) & 0xffff0000u);
-        first[i] = __byte_perm(bits_of(low), bits_of(high), 0x7632);
+        first[i] = bf16_pair(low, high);
+        const float low_rest = low - float_of(first[i] << 16);
+        const float high_rest = high - float_of(first[i] & 0xffff0000u);
         rest[i] = __byte_perm(bits_of(low_rest), bits_of(high_rest), 0x7632);
     }
 }

@@ -1,15 +1,20 @@
-/* halves_cuda.cuh - x and weights of exact linears as f16, for weft_bulk: x by the step that quantises it, BF16 weights by weft_unpack once
+/* halves_cuda.cuh - x and weights of linears as f16, for weft_bulk: x by the step that quantises it, BF16 weights by weft_unpack once
  * for all squares of a phase.
  *
- * Each row is multiplied by the power of two that brings its largest number to [2^14, 2^15). A BF16 weight is one f16 then, and a number
- * of x is two: the nearest, and the one nearest to the rest, 22 bits. F16 weights stay as they are stored. So there are two
- * products for each number, where BF16 weights take three with bf16 and F16 weights five. Sums are multiplied by the inverses of
- * the powers. What is lost of a number of x is below 2^-23 of it or below 2^-40 of its row's largest, whichever is more; of a weight
- * only the latter. All that a row with a number that is not finite is multiplied with gives NaN, and all that an F16 weight that is not
- * finite takes part in is not finite.
+ * Each row is multiplied by the power of two that brings its largest number to [2^14, 2^15). A BF16 weight is one f16 then. F16 weights
+ * stay as they are stored. A number of x is
  *
- * Rows of x have 64 firsts and 64 seconds in turn, then the inverse; they lie where the plan has those of ACT_BF3T, which are longer.
- * Weights have their inverses behind the matrix. */
+ *   one f16, the nearest, 11 bits, where the plan has two bf16 (ACT_BF2T): one product for each number in place of two or three. What is
+ *   lost of it is at most 2^-12 of it, where one bf16 loses eight times and more: 2^-9.
+ *   two f16, the nearest and the one nearest to the rest, 22 bits, where the plan has three bf16 (ACT_BF3T): two products in place of
+ *   three, or five with F16 weights. What is lost is at most 2^-23 of it.
+ *
+ * Or 2^-39 of the row's largest number, if that is more; of a weight only the latter is lost. Sums are multiplied by the inverses of the
+ * powers. All that a row with a number that is not finite is multiplied with gives NaN, and all that an F16 weight that is not finite
+ * takes part in is not finite.
+ *
+ * Rows of x have 64 firsts and 64 seconds in turn, or firsts alone, then the inverse; they lie where the plan has those of bf16, which
+ * are longer. Weights have their inverses behind the matrix. */
 #ifndef WEFT_KERNELS_CUDA_HALVES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_HALVES_CUDA_CUH
 
@@ -37,9 +42,9 @@ struct halves_BF16 {
     }
 };
 
-/* x. */
-struct halves_F32 {
-    enum { WORDS = 8, KEEP = 3, PARTS = 2 };
+/* x, of which a number becomes PARTS. */
+template <int PARTS_> struct halves_F32 {
+    enum { WORDS = 8, KEEP = 3, PARTS = PARTS_ };
 
     static __device__ inline void load(const char *row, uint32_t c, uint32_t *raw)
     {
@@ -176,10 +181,22 @@ static __device__ inline void weights_halve(const kargs &k, const void *w, char 
 /* Rows [row, end) of x, by one block. */
 static __device__ APART void x_halve(const kargs *k, int64_t row, int64_t end, uint32_t n)
 {
+    const int parts = cuda_halves_parts((kact)k->choice.quantize.act);
     char *to = (char *)row_out(k, 0, row);
-    rows_halve<halves_F32>(halves_rows{(const char *)row_in(k, 0, row), to, to + 4 * n, k->pitch[0],
-                                       k->out_pitch[0], k->out_pitch[0], n, (uint32_t)(end - row),
-                                       0, 1});
+    const halves_rows j = {(const char *)row_in(k, 0, row),
+                           to,
+                           to + 2 * parts * n,
+                           k->pitch[0],
+                           k->out_pitch[0],
+                           k->out_pitch[0],
+                           n,
+                           (uint32_t)(end - row),
+                           0,
+                           1};
+    if (parts == 1)
+        rows_halve<halves_F32<1>>(j);
+    else
+        rows_halve<halves_F32<2>>(j);
 }
 
 #endif

@@ -475,9 +475,11 @@ static __device__ inline void linear_few(const kargs *k, const kthread *t, int64
     }
 LINEAR_FEW(BF16)
 LINEAR_FEW(BF16_floats)
+LINEAR_FEW(BF16_near)
 LINEAR_FEW(BF16_round)
 LINEAR_FEW(F16)
 LINEAR_FEW(F16_floats)
+LINEAR_FEW(F16_near)
 LINEAR_FEW(F16_round)
 LINEAR_FEW(Q8_0)
 LINEAR_FEW(Q4_0)

@@ -11,8 +11,8 @@
  * A card whose blocks have less shared memory than that keeps scratch in its own memory, which these instructions cannot read: there
  * threads multiply one by one. It is slow, and right; weft_squares does with fewer stages.
  *
- * Where numbers of x are sums of three bf16 (ACT_BF3T) each stage of w comes three times, with the parts of x in turn. F16 weights
- * are two bf16 then, which have all of their bits: there are two walks, one with each.
+ * Where numbers of x are sums of three bf16 (ACT_BF3T) or of two (ACT_BF2T) each stage of w comes as often, with the parts of x in
+ * turn. F16 weights are two bf16 then, which have all of their bits: there are two walks, one with each.
  *
  * A warp has a strip of 16 rows; where a block has fewer warps than strips, it walks as often as it has to. Units that follow
  * each other share rows of w. */
@@ -274,7 +274,7 @@ struct mma_job {
     int64_t x_pitch, w_pitch;
     int64_t row, row_end, col, col_end; /* of the square */
     int64_t n;                          /* columns of x and w */
-    int parts;                          /* of each number of x: ACT_BF1 or ACT_BF3T */
+    int parts;                          /* of each number of x: ACT_BF1, ACT_BF2T or ACT_BF3T */
     int walks;                          /* as many as a weight has parts */
     dtype type;                         /* of w, where the code is for any */
     bool copies;                        /* weights as they are: bf16, in whole pieces */
@@ -541,6 +541,12 @@ static __device__ void k_linear_BF16_exact_cuda(const kargs *k, const kthread *t
     linear_squares<weight_BF16>(k, t, begin, end, 3, 1, true);
 }
 
+static __device__ void k_linear_BF16_near_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                               int64_t end)
+{
+    linear_squares<weight_BF16>(k, t, begin, end, 2, 1, true);
+}
+
 static __device__ void k_linear_any_mma_cuda(const kargs *k, const kthread *t, int64_t begin,
                                              int64_t end)
 {
@@ -551,6 +557,12 @@ static __device__ void k_linear_F16_exact_cuda(const kargs *k, const kthread *t,
                                                int64_t end)
 {
     linear_squares<weight_F16>(k, t, begin, end, 3, 2, false);
+}
+
+static __device__ void k_linear_F16_near_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                              int64_t end)
+{
+    linear_squares<weight_F16>(k, t, begin, end, 2, 2, false);
 }
 
 #endif

@@ -48,6 +48,17 @@ K_FN int64_t cuda_halves_bytes(int64_t out, int64_t in)
     return cuda_halves_pad(out * in * 2) + cuda_halves_pad(out * 4);
 }
 
+/* Forms of x that are f16 there, and how many f16 a number of it is. */
+K_FN bool cuda_act_halves(kact act)
+{
+    return act == ACT_BF2T || act == ACT_BF3T;
+}
+
+K_FN int cuda_halves_parts(kact act)
+{
+    return act == ACT_BF2T ? 1 : 2;
+}
+
 /* Types of weights that are decoded for every square, each by code of its own. Others become bf16 before, or are decoded by code for
  * all of them. */
 #define WEIGHT_TYPES_MMA(X) X(BF16) X(Q8_0) X(Q4_0) X(MXFP4) X(Q4_K) X(Q5_K) X(Q6_K)

@@ -21,15 +21,17 @@ enum {
     CUDA_SQUARES_BLOCK = 384,           /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,             /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,             /* of a call, from which on it pays for blocks, */
-    CUDA_HALVES_ROWS = 512,             /* and for BF16 weights where x is exact */
-    TEAM_WIDTH_MAX = 512,               /* of a vector that a warp does alone (block_cuda.cuh) */
+    /* From so many rows on BF16 weights are made f16, which takes as long as one product of half as many: */
+    CUDA_HALVES_ROWS = 512, /* where a number of x is two f16 then, not three bf16, */
+    CUDA_NEAR_ROWS = 512,   /* and one f16, not two bf16 */
+    TEAM_WIDTH_MAX = 512,   /* of a vector that a warp does alone (block_cuda.cuh) */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
  * by tiles (weft_codes: of pages of codes), or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
  * its second argument). weft_unpack makes bf16 of the weights of these two before: in calls of so many rows that each would be decoded
- * often, and of types that weft_squares has no code for. Where x is exact it makes f16 of BF16 ones for weft_bulk.
+ * often, and of types that weft_squares has no code for. Where x is f16 it makes f16 of BF16 ones for weft_bulk.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \

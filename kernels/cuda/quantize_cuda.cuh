@@ -27,7 +27,9 @@ static __device__ APART void split_columns(kact act, const float *x, uint16_t *t
 /* act_split_at of rows that are read as tiles, with numbers to divide by that a compiler knows: others take a hundred instructions. */
 static __device__ inline int split_place(kact act, int i, int p)
 {
-    return act == ACT_BF1 ? i : (int)(((uint32_t)i / 32 * 3 + (uint32_t)p) * 32 + (uint32_t)i % 32);
+    const uint32_t parts = act == ACT_BF2T ? 2 : 3;
+    return act == ACT_BF1 ? i
+                          : (int)(((uint32_t)i / 32 * parts + (uint32_t)p) * 32 + (uint32_t)i % 32);
 }
 
 /* Eight columns of a row that is read as tiles. */

@@ -69,10 +69,19 @@ struct square_unit {
     const float *w_down; /* [columns]; NULL: weights are as stored */
 };
 
-/* bf16 of each weight of a step: two where x and F16 weights are exact. */
+/* bf16 of each number of x, by the row of a step: as many as its ACT has (act.h). */
+static __device__ inline int x_parts(int32_t row)
+{
+    const bool exact = row == ROW_k_linear_BF16_exact_cuda || row == ROW_k_linear_F16_exact_cuda;
+    const bool near = row == ROW_k_linear_BF16_near_cuda || row == ROW_k_linear_F16_near_cuda;
+    return exact ? 3 : near ? 2 : 1;
+}
+
+/* bf16 of each weight of a step: two of F16 weights, but where x is rounded to one. */
 static __device__ inline int walks_of(const cuda_run &r, int32_t step)
 {
-    return r.shape[r.step[step].shape].row == ROW_k_linear_F16_exact_cuda ? 2 : 1;
+    const cuda_shape &s = r.shape[r.step[step].shape];
+    return s.k.type[1] == DT_F16 && x_parts(s.row) > 1 ? 2 : 1;
 }
 
 /* Bytes of a step's weights in cuda_run.unpacked, as f16 or bf16; 0: they are as stored (cuda_halved_bytes and cuda_unpacked_bytes have
@@ -103,7 +112,7 @@ static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t
     q.j.w_pitch = shape->k.pitch[1];
     q.j.n = shape->k.size.linear.in;
     q.j.walks = walks_of(r, step);
-    q.j.parts = shape->row == ROW_k_linear_BF16_exact_cuda || q.j.walks > 1 ? 3 : 1;
+    q.j.parts = x_parts(shape->row);
     if (unpacked && unpacked_bytes(r, step, false) > 0) {
         q.type = DT_BF16;
         q.j.w = (const uint8_t *)unpacked;
@@ -127,9 +136,9 @@ static __device__ inline square_unit square_of_halves(const cuda_run &r, int32_t
     square_unit q = square_of(r, step, u, NULL);
     const kargs &k = r.shape[r.step[step].shape].k;
     q.type = DT_F16;
-    q.j.parts = 2;
+    q.j.parts = cuda_halves_parts(q.j.parts == 2 ? ACT_BF2T : ACT_BF3T);
     q.j.walks = 1;
-    q.x_down = q.j.x + q.j.n * 4;
+    q.x_down = q.j.x + q.j.n * 2 * q.j.parts;
     q.w_down = NULL;
     if (k.type[1] == DT_BF16) {
         q.j.w = (const uint8_t *)unpacked;

@@ -1,6 +1,5 @@
 #include "runtime/api/api_device.h"
 
-#include "compiler/backend.h"
 #include "runtime/exec/device.h"
 #include <string.h>
 
@@ -19,6 +18,11 @@ static const char *beyond_cards(const api_wanted *w)
     if (o->exec != WEFT_EXEC_PLAN)
         return o->exec == WEFT_EXEC_REF ? "the reference" : "native code";
     return NULL;
+}
+
+backend_rounding api_rounding(const weft_session_options *o)
+{
+    return o->round_bf16 ? ROUNDING_BF16 : o->exact ? ROUNDING_NONE : ROUNDING_USUAL;
 }
 
 bool api_device_divides(const weft_session_options *o, int64_t layers)
@@ -94,7 +98,7 @@ weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers
     if (!out->run.dev)
         return WEFT_OK;
     const char *kind = out->run.dev->kind->name;
-    *out_be = backend_card(kind, o->round_bf16);
+    *out_be = backend_card(kind, api_rounding(o));
     return *out_be ? WEFT_OK
                    : weft_fail(dg, W1603, WEFT_NOWHERE, "no kernels of %s round to bf16", kind);
 }

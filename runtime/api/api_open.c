@@ -28,10 +28,10 @@ static weft_status open_file(weft_diag *dg, const api_source *from, api_file *m)
 }
 
 /* The one place that chooses between the plan, the reference and kernels that round. */
-static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
+static weft_status find_kernels(weft_diag *dg, const api_wanted *w, target *t)
 {
     const weft_session_options *o = &w->how;
-    bool rounds = !w->be || backend_card_rounds(w->be);
+    bool rounds = !w->be || backend_card_is(w->be, ROUNDING_BF16);
     if (w->be && o->exec != WEFT_EXEC_REF && (!o->round_bf16 || rounds)) {
         t->be = w->be;
         return WEFT_OK;
@@ -44,6 +44,18 @@ static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
     if (o->round_bf16)
         return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
     t->be = backend_reference();
+    return WEFT_OK;
+}
+
+/* A level of the CPU's that rounds may be named, by the options or by WEFT_CPU. */
+static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
+{
+    WEFT_TRY(find_kernels(dg, w, t));
+    const int rank = backend_cpu_rank(t->be->level);
+    if (w->how.exact && rank >= 0 && kvariant_rounds((kvariant)rank))
+        return weft_fail(dg, W1617, WEFT_NOWHERE,
+                         "exact is asked for, and kernels of %s round activations to bf16",
+                         t->be->level);
     return WEFT_OK;
 }
 

@@ -202,6 +202,8 @@ weft_status api_plan_open(weft_diag *dg, const weft_model *m, const api_wanted *
                          "threads is out of range",
                          (long long)o->context, (long long)o->sequences, (long long)o->batch,
                          (long long)o->threads);
+    if (o->exact && o->round_bf16)
+        return weft_fail(dg, W1617, WEFT_NOWHERE, "exact and round_bf16 are both asked for");
     out->run = api_run_options(&w);
     return m->kind->plan(dg, m, &w, out);
 }

@@ -126,6 +126,7 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .kv_policy = policy_text(f),
                                   .deterministic = f->deterministic,
                                   .round_bf16 = f->round_bf16,
+                                  .exact = f->exact,
                                   .no_weight_cache = f->no_weight_cache,
                                   .no_repack = f->no_repack,
                                   .lora_slots = f->lora_slots,

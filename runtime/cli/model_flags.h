@@ -17,7 +17,7 @@ typedef struct {
     const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
     flag_list lora;                       /* PATH or PATH=SCALE, see lora_flags.h */
     int64_t lora_slots, lora_rank;
-    bool deterministic, round_bf16, no_weight_cache, no_repack, no_mmap, mlock;
+    bool deterministic, round_bf16, exact, no_weight_cache, no_repack, no_mmap, mlock;
 } model_flags;
 
 /* Rows for a verb whose options struct T has a model_flags `at`. Each verb says itself what -c means to it. */
@@ -33,7 +33,8 @@ typedef struct {
     FLAG_ROW_STR   (T, at.kv_keys, "cache-type-k", "ctk", "FORM", NULL, "what keys are stored as, where values differ"),       \
     FLAG_ROW_STR   (T, at.kv_values, "cache-type-v", "ctv", "FORM", NULL, "what values are stored as")
 #define ROUND_FLAG_ROW(T, at)                                                                                                 \
-    FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights (CUDA: F16 too) to bf16: faster, logits off by some tenths of a percent")
+    FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights (CUDA: F16 too) to bf16: faster, logits off by some tenths of a percent"), \
+    FLAG_ROW_BOOL  (T, at.exact, "exact", NULL, "CUDA: activations for BF16 and F16 weights with all of their bits: slower with several rows. Elsewhere they always have these")
 #define DEVICE_FLAG_ROWS(T, at)                                                                                               \
     FLAG_ROW_STR   (T, at.device,  "device",   "dev", "NAME", NULL, "where to compute: cpu, cuda, cuda:N for one of several cards, metal, or auto: a card where there is one; else the CPU. With WEFT_NVRTC=off in the environment a card compiles no kernels for the model"), \
     FLAG_ROW_INT   (T, at.device_layers, "n-gpu-layers", "ngl", "N", "-1", -1, 1 << 20, "the last N layers on a card, with their state, the rest of the model on the CPU; more than there are: all of it on the card; 0: nothing; -1: as --device says"), \

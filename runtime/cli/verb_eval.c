@@ -371,9 +371,9 @@ int verb_eval(cli *c)
     if (st == WEFT_OK && !r.o->ids == !r.o->batch)
         st = usage(&r, "eval takes either --ids or --batch");
     if (st == WEFT_OK && r.o->plan &&
-        (f->exec || model_flags_stores(f) || f->deterministic || f->round_bf16))
+        (f->exec || model_flags_stores(f) || f->deterministic || f->round_bf16 || f->exact))
         st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic, "
-                       "--round-bf16");
+                       "--round-bf16, --exact");
     if (st == WEFT_OK && r.o->greedy && r.o->batch)
         st = usage(&r, "--greedy goes with --ids");
     if (st == WEFT_OK)

@@ -173,7 +173,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     if (api_device_is_card(w.how.device) && w.how.device_layers >= 0) {
         if (w.be)
             return weft_fail(c->dg, W1904, WEFT_NOWHERE, "either --device or --target and --level");
-        w.be = backend_card(w.how.device, w.how.round_bf16);
+        w.be = backend_card(w.how.device, api_rounding(&w.how));
     }
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */

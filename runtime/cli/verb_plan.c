@@ -148,6 +148,8 @@ static activation_row activation_of(dtype type, kact act)
         return (activation_row){name, "f32", "as they are"};
     if (act_rounds_bf16(act))
         return (activation_row){name, "bf16", "rounded to bf16"};
+    if (act_rounds_near(act))
+        return (activation_row){name, "bf16x2", "rounded to two bf16"};
     if (act_is_split(act))
         return (activation_row){name, "bf16x3", "split into three bf16, which is exact"};
     if (act_block(act) > 32)
@@ -317,12 +319,33 @@ static bool can_round_bf16(const account *ac)
     return false;
 }
 
+/* What calls of several rows do on a card with activations for BF16 and F16 weights, where the plan has such calls. */
+static const char *several_rows(const plan *p)
+{
+    const char *what = NULL;
+    for (int32_t i = 0; i < p->n_kernel && strcmp(p->backend, "cuda") == 0; i++) {
+        const plan_kernel *k = &p->kernel[i];
+        const bool halves = k->type == DT_BF16 || k->type == DT_F16;
+        if (!halves || !act_is_split(k->act) || (what && !act_rounds_near(k->act)))
+            continue;
+        what = act_rounds_near(k->act)
+                   ? "rounded to two bf16, in large calls to one f16; --exact has all of their bits"
+               : act_rounds_bf16(k->act) ? "rounded to one bf16"
+                                         : "with all of their bits";
+    }
+    return what;
+}
+
 static void text_activations(const account *ac, strbuf *out)
 {
     activation_row row[DT_COUNT];
     int n = activation_rows(ac, row);
+    const char *several = several_rows(ac->pl->made.p);
     for (int i = 0; i < n; i++)
         strbuf_add(out, "activations for %s weights: %s\n", row[i].type, row[i].what);
+    if (several)
+        strbuf_add(out, "in calls of 9 rows and more those for BF16 and F16 weights: %s\n",
+                   several);
     if (can_round_bf16(ac))
         strbuf_add(out,
                    "--round-bf16 would round those for BF16 to bf16: faster, logits off by some "

@@ -7,6 +7,7 @@
  *   rounding to 8 bits of numbers that differ in the last bit: now and then one goes the other way, by
  *     1/127 of the largest of its block
  *   quantised weights as bf16, where activations are: 2^-9 each, which cancel
+ *   rounding to two bf16 likewise: 2^-17 each at most, and as much for a product of parts that is left out with F16 weights
  *   storing in f16 or bf16 likewise, where a step is 2^-11 or 2^-8
  *   attention is e to a score: an error of keys comes out several times larger
  *
@@ -20,7 +21,8 @@
 
 /* What a step adds by itself; and what all of them come to in an output. */
 /* clang-format off */
-static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_quantized = 0.08; /* of a row of one number */
+static const double step_f32 = 2e-5, step_near = 4e-5, step_bf16 = 4e-3,
+                    step_quantized = 0.08; /* of a row of one number */
 static const double output_f32 = 1e-3, output_bf16 = 0.05, output_q8 = 0.15, output_q8k = 0.25;
 
 static const struct { kform form; double row, output; } kv_bound[] = {
@@ -117,6 +119,8 @@ static double rounding_error(const plan *p, const plan_step *s)
     kact act = k->act;
     if (!act_rounds(act))
         return step_f32;
+    if (act_rounds_near(act))
+        return step_near;
     if (act_rounds_bf16(act))
         return step_bf16;
     return step_quantized / sqrt(fmax((double)kop_size(s->n, kop_row_of(k->op)->x_width), 1));
@@ -181,7 +185,7 @@ double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const v
 
 static double output_of(kact act)
 {
-    if (!act_rounds(act))
+    if (!act_rounds(act) || act_rounds_near(act))
         return output_f32;
     if (act_rounds_bf16(act))
         return output_bf16;
@@ -205,6 +209,8 @@ const char *verify_reason(const plan *p, const plan_step *s)
     const plan_kernel *row = plan_kernel_of(p, s);
     if (act_rounds_bf16(row->act))
         return "activations rounded to bf16";
+    if (act_rounds_near(row->act))
+        return "activations rounded to two bf16";
     if (act_rounds(row->act))
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"
                                         : "activations rounded to 8 bits in blocks of 32";

@@ -37,13 +37,25 @@ bool verify_rounds(const plan *p)
 
 /* ---- rounding ---- */
 
+/* A number as the sum of some bf16. */
+static float rounded_split(float x, int64_t parts)
+{
+    float sum = 0, rest = x;
+    for (int64_t p = 0; p < parts && (p == 0 || isfinite(rest)); p++) {
+        const float part = bf16_to_f32(f32_to_bf16(rest));
+        sum += part;
+        rest -= part;
+    }
+    return sum;
+}
+
 /* A row of a multiple of a block's numbers; a rest, which no kernel has, stays. */
 static void round_row(float *x, int64_t n, kact act)
 {
     int64_t block = act_block(act);
-    for (int64_t i = 0; i < n && act_rounds_bf16(act); i++)
-        x[i] = bf16_to_f32(f32_to_bf16(x[i]));
-    if (act_rounds_bf16(act))
+    for (int64_t i = 0; i < n && act_is_split(act); i++)
+        x[i] = rounded_split(x[i], act_parts(act));
+    if (act_is_split(act))
         return;
     for (int64_t i = 0; i + block <= n; i += block) {
         float most = 0;

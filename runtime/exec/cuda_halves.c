@@ -1,5 +1,5 @@
-/* cuda_halves.c - exact linears of many rows whose operands are f16 on a card (kernels/cuda/halves_cuda.cuh): which phases, and what that
- * means for the steps that quantise x. These write it in place of the three bf16 that the plan says, if all who read it are such
+/* cuda_halves.c - linears of many rows whose operands are f16 on a card (kernels/cuda/halves_cuda.cuh): which phases, and what that
+ * means for the steps that quantise x. These write it in place of the two or three bf16 that the plan says, if all who read it are such
  * linears. */
 #include "runtime/exec/cuda_impl.h"
 
@@ -56,8 +56,8 @@ static int32_t phase_of(const cuda_bucket *c, int32_t i, int32_t p)
 static bool quantises(const cuda_bucket *c, int32_t i, int32_t first)
 {
     const kargs *k = &c->args[i];
-    if (c->rows[i]->op != KOP_quantize || k->choice.quantize.act != ACT_BF3T || k->tile != 0 ||
-        !is_even(k->in[0], k->pitch[0]) || !is_even(k->out[0], k->out_pitch[0]))
+    if (c->rows[i]->op != KOP_quantize || !cuda_act_halves((kact)k->choice.quantize.act) ||
+        k->tile != 0 || !is_even(k->in[0], k->pitch[0]) || !is_even(k->out[0], k->out_pitch[0]))
         return false;
     bool all = true;
     for (int32_t r = i + 1; r < c->plan->n_step && all; r++) {

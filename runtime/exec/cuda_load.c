@@ -115,7 +115,7 @@ static size_t lora_size(const klora *l)
 
 int64_t cuda_unpacked_parts(dtype type, kact act)
 {
-    return type == DT_F16 && !act_rounds(act) ? 2 : 1;
+    return type == DT_F16 && act_parts(act) > 1 ? 2 : 1;
 }
 
 bool cuda_decodes(dtype type)
@@ -145,10 +145,11 @@ bool cuda_may_halve(const exec *e, const plan_step *s, int64_t rows)
 {
     const plan_kernel *k = plan_kernel_of(e->p, s);
     const int64_t in = s->size.linear.in;
-    if (!e->d->bulk || k->unit != KUNIT_SQUARE || k->act != ACT_BF3T || in % MMA_DEPTH != 0)
+    if (!e->d->bulk || k->unit != KUNIT_SQUARE || !cuda_act_halves(k->act) || in % MMA_DEPTH != 0)
         return false;
     return s->in[1].type == DT_F16 ||
-           (s->in[1].type == DT_BF16 && rows >= CUDA_HALVES_ROWS &&
+           (s->in[1].type == DT_BF16 &&
+            rows >= (cuda_halves_parts(k->act) == 1 ? CUDA_NEAR_ROWS : CUDA_HALVES_ROWS) &&
             mem_product((size_t)s->size.linear.out, (size_t)(in * 2)) <= UNPACKED_MAX);
 }
 

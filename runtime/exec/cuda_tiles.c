@@ -49,8 +49,9 @@ cu_result cuda_tiles_of(const exec *e, const cuda_bucket *c, const cuda_phase *p
         const kact act = c->rows[step]->act;
         const bool halves = how == UNPACK_HALVES, own = k->type[1] == (halves ? DT_F16 : DT_BF16);
         const int64_t cols = own || halves ? in : in * cuda_unpacked_parts(k->type[1], act);
-        r = tile_of(e, c->steps[step].in[0], in * (halves ? 2 : act_parts(act)),
-                    c->steps[step].rows, k->pitch[0], MMA_ROWS, &to->of[i][0]);
+        r = tile_of(e, c->steps[step].in[0],
+                    in * (halves ? cuda_halves_parts(act) : act_parts(act)), c->steps[step].rows,
+                    k->pitch[0], MMA_ROWS, &to->of[i][0]);
         if (r == CU_OK)
             r = tile_of(e, own ? c->steps[step].in[1] : unpacked, cols, out,
                         own ? k->pitch[1] : cols * 2, MMA_COLS, &to->of[i][1]);

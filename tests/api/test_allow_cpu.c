@@ -15,16 +15,16 @@ static struct {
     dtype type; /* DT_COUNT: of any */
 } lacking;
 
-const kernel_row *__real_cuda_row_select(kop op, dtype type, int64_t n_row, bool exact,
+const kernel_row *__real_cuda_row_select(kop op, dtype type, int64_t n_row, cuda_rounding most,
                                          bool any_rows);
-const kernel_row *__wrap_cuda_row_select(kop op, dtype type, int64_t n_row, bool exact,
+const kernel_row *__wrap_cuda_row_select(kop op, dtype type, int64_t n_row, cuda_rounding most,
                                          bool any_rows);
-const kernel_row *__wrap_cuda_row_select(kop op, dtype type, int64_t n_row, bool exact,
+const kernel_row *__wrap_cuda_row_select(kop op, dtype type, int64_t n_row, cuda_rounding most,
                                          bool any_rows)
 {
     if (lacking.some && lacking.op == op && (lacking.type == DT_COUNT || lacking.type == type))
         return NULL;
-    return __real_cuda_row_select(op, type, n_row, exact, any_rows);
+    return __real_cuda_row_select(op, type, n_row, most, any_rows);
 }
 
 typedef struct {
