@@ -169,9 +169,10 @@ static void check_levels(const char *path, const graph *g)
 /* Cards, with calls of few rows and of many. */
 static void check_cards(const char *path, const graph *g)
 {
-    const backend *const cards[] = {backend_cuda(), backend_cuda_rounding(), backend_metal()};
+    const backend *const cards[] = {backend_cuda(), backend_cuda_rounding(), backend_cuda_exact(),
+                                    backend_metal()};
     static const int64_t rows[] = {5, 64, 128};
-    for (int i = 0; i < 36; i++) {
+    for (int i = 0; i < 12 * 4; i++) {
         target t = {.be = cards[i / 12],
                     .n_ctx = 64,
                     .n_seq = 2,

@@ -10,6 +10,20 @@
 
 enum { ROWS = 131, STEPS = 3 };
 
+/* The rows of cuda_kernels.def, by which a card knows of how many parts x is. */
+enum {
+#define CUDA_KERNEL(op, type, act, least, most, symbol, ...) ROW_##symbol,
+#include "kernels/cuda/cuda_kernels.def"
+#undef CUDA_KERNEL
+};
+
+static int32_t row_of(dtype type, kact act)
+{
+    if (act == ACT_BF2T)
+        return type == DT_BF16 ? ROW_k_linear_BF16_near_cuda : ROW_k_linear_F16_near_cuda;
+    return type == DT_BF16 ? ROW_k_linear_BF16_exact_cuda : ROW_k_linear_F16_exact_cuda;
+}
+
 void emulated_fail(const char *what)
 {
     ck_abort_msg("%s", what);
@@ -74,22 +88,22 @@ static void weights_fill(linear *l, bool plain)
     l->result = malloc((size_t)(ROWS * l->out) * sizeof *l->result);
 }
 
-/* x as f16, by the kernel that does that. */
-static void *x_halve(const float *x, int64_t n)
+/* x as f16, by the kernel that does that: one of a number where the plan has two bf16 (ACT_BF2T), else two. */
+static void *x_halve(const float *x, int64_t n, kact act)
 {
-    const int64_t pitch = act_row_bytes(ACT_BF3T, n);
+    const int64_t pitch = act_row_bytes(act, n);
     void *to = aligned_alloc(64, (size_t)(pitch * ROWS));
     kargs k = {.size = {.quantize = {ROWS, n}}, .in = {x}, .out = {to}};
     k.pitch[0] = n * 4;
     k.out_pitch[0] = pitch;
-    k.choice.quantize.act = ACT_BF3T;
+    k.choice.quantize.act = (int32_t)act;
     k.code = &(const kinstr){0};
     emulated_k_quantize_cuda(&k, &(kthread){.count = 1}, 0, ROWS);
     return to;
 }
 
 /* One phase of all of them. */
-static void multiply(linear *l, int n, void *const *x, int threads)
+static void multiply(linear *l, int n, void *const *x, kact act, int threads)
 {
     cuda_shape shape[STEPS] = {0};
     cuda_step step[STEPS] = {0};
@@ -102,7 +116,8 @@ static void multiply(linear *l, int n, void *const *x, int threads)
         k->size.linear.rows = ROWS;
         k->size.linear.out = l[i].out;
         k->size.linear.in = l[i].in;
-        k->pitch[0] = act_row_bytes(ACT_BF3T, l[i].in);
+        shape[i].row = row_of(l[i].type, act);
+        k->pitch[0] = act_row_bytes(act, l[i].in);
         k->pitch[1] = l[i].in * 2;
         k->out_pitch[0] = l[i].out * 4;
         k->type[1] = l[i].type;
@@ -133,26 +148,30 @@ static void multiply(linear *l, int n, void *const *x, int threads)
     free(unpacked);
 }
 
-/* What f32's own sums are off by, and what lies below 2^-40 of a row's largest. */
-static double bound(const float *x, const float *w, int64_t n, double *out_sum)
+/* What f32's own sums are off by, and what lies below 2^-39 of a row's largest. One f16 is off by up to 2^-12 of a number, 2^-13 as a
+ * rule, in any direction: so products are off by as much of the root of the sum of their squares, and hardly one by eight times that. */
+static double bound(const float *x, const float *w, int64_t n, kact act, double *out_sum)
 {
-    double sum = 0, size = 0, x_most = 0, w_most = 0;
+    double sum = 0, size = 0, squares = 0, x_most = 0, w_most = 0;
     for (int64_t c = 0; c < n; c++) {
         sum += (double)x[c] * (double)w[c];
         size += fabs((double)x[c] * (double)w[c]);
+        squares += (double)x[c] * (double)w[c] * (double)x[c] * (double)w[c];
         x_most = fmax(x_most, fabs((double)x[c]));
         w_most = fmax(w_most, fabs((double)w[c]));
     }
     *out_sum = sum;
-    return size * 0x1p-22 * sqrt((double)n) + 0x1p-39 * (double)n * x_most * w_most + 0x1p-149;
+    const double rounded = act == ACT_BF2T ? 8 * 0x1p-13 * sqrt(squares) : 0;
+    return rounded + size * 0x1p-22 * sqrt((double)n) + 0x1p-39 * (double)n * x_most * w_most +
+           0x1p-149;
 }
 
-static void check(const linear *l, const float *x)
+static void check(const linear *l, const float *x, kact act)
 {
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t c = 0; c < l->out; c++) {
             double want;
-            const double off = bound(x + r * l->in, l->w + c * l->in, l->in, &want);
+            const double off = bound(x + r * l->in, l->w + c * l->in, l->in, act, &want);
             const double got = (double)l->result[r * l->out + c];
             want += (double)l->bias[c];
             if (fabs(want) < FLT_MAX)
@@ -181,7 +200,7 @@ static float *x_fill(int64_t n, bool plain)
 }
 
 /* Two that share x and one that does not; widths that some warps have in registers and wider ones. */
-START_TEST(products_are_as_exact_as_floats)
+static void check_products(kact act)
 {
     static const int threads[] = {64, 256, 96};
     for (int i = 0; i < 6; i++) {
@@ -191,12 +210,12 @@ START_TEST(products_are_as_exact_as_floats)
                            {.in = 64, .out = 260, .type = DT_F16},
                            {.in = wide, .out = 36, .type = i < 2 ? DT_BF16 : DT_F16, .x = 1}};
         float *x[] = {x_fill(64, plain), x_fill(wide, plain)};
-        void *split[] = {x_halve(x[0], 64), x_halve(x[1], wide)};
+        void *split[] = {x_halve(x[0], 64, act), x_halve(x[1], wide, act)};
         for (int s = 0; s < STEPS; s++)
             weights_fill(&l[s], plain);
-        multiply(l, STEPS, split, threads[i / 2]);
+        multiply(l, STEPS, split, act, threads[i / 2]);
         for (int s = 0; s < STEPS; s++) {
-            check(&l[s], x[l[s].x]);
+            check(&l[s], x[l[s].x], act);
             linear_free(&l[s]);
         }
         for (int s = 0; s < 2; s++) {
@@ -205,9 +224,38 @@ START_TEST(products_are_as_exact_as_floats)
         }
     }
 }
+
+START_TEST(products_are_as_exact_as_floats)
+{
+    check_products(ACT_BF3T);
+}
 END_TEST
 
-START_TEST(numbers_that_are_none_stay_so)
+START_TEST(products_of_one_f16_have_its_bits)
+{
+    check_products(ACT_BF2T);
+}
+END_TEST
+
+/* Such x is one f16 with all of its bits, though not one bf16: sums are as exact as with two. */
+START_TEST(numbers_of_eleven_bits_lose_nothing)
+{
+    const int64_t n = 256, out = 40;
+    linear l = {.in = n, .out = out, .type = DT_BF16};
+    float *x = x_fill(n, true);
+    for (int64_t i = 0; i < ROWS * n; i++)
+        x[i] = (float)(int32_t)(x[i] * 680); /* at most 2040 */
+    weights_fill(&l, true);
+    void *one = x_halve(x, n, ACT_BF2T);
+    multiply(&l, 1, &one, ACT_BF2T, 64);
+    check(&l, x, ACT_BF3T);
+    linear_free(&l);
+    free(x);
+    free(one);
+}
+END_TEST
+
+static void check_strange(kact act)
 {
     const int64_t n = 128, out = 33;
     linear l = {.in = n, .out = out, .type = DT_BF16};
@@ -216,8 +264,8 @@ START_TEST(numbers_that_are_none_stay_so)
     x[5 * n + 7] = INFINITY;
     x[9 * n + 127] = NAN;
     ((uint16_t *)l.stored)[11 * n + 3] = 0xff80; /* -infinity */
-    void *split = x_halve(x, n);
-    multiply(&l, 1, &split, 64);
+    void *split = x_halve(x, n, act);
+    multiply(&l, 1, &split, act, 64);
     for (int64_t r = 0; r < ROWS; r++)
         for (int64_t c = 0; c < out; c++)
             ck_assert(isfinite(l.result[r * out + c]) == (r != 5 && r != 9 && c != 11));
@@ -225,6 +273,13 @@ START_TEST(numbers_that_are_none_stay_so)
     free(x);
     free(split);
 }
+
+START_TEST(numbers_that_are_none_stay_so)
+{
+    check_strange(ACT_BF3T);
+    check_strange(ACT_BF2T);
+}
 END_TEST
 
-SUITE_MAIN("halves", products_are_as_exact_as_floats, numbers_that_are_none_stay_so)
+SUITE_MAIN("halves", products_are_as_exact_as_floats, products_of_one_f16_have_its_bits,
+           numbers_of_eleven_bits_lose_nothing, numbers_that_are_none_stay_so)

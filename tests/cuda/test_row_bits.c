@@ -71,7 +71,7 @@ END_TEST
 
 START_TEST(rows_are_quantised_alike_at_any_address)
 {
-    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF3T};
+    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF2T, ACT_BF3T};
     for (int i = 0; i < N_WIDTH; i++)
         for (size_t a = 0; a < sizeof acts / sizeof *acts; a++) {
             if (widths[i] % act_block(acts[a]) != 0)
@@ -104,9 +104,9 @@ START_TEST(norms_quantise_as_two_steps_do)
     enum { ROWS = 2, WIDTH = 2048 };
     static const int64_t wide[] = {768, 1024, 1280, 2048};
     static const float times[] = {1, 0, 0x1p-60f, 0x1p-140f, INFINITY};
-    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF3T};
+    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF2T, ACT_BF3T};
     static _Alignas(64) float normed[ROOM];
-    for (size_t i = 0; i < 4 * 5 * 6 * 2; i++) {
+    for (size_t i = 0; i < 4 * 5 * 2 * sizeof acts / sizeof *acts; i++) {
         const kact act = acts[i / 40];
         const int64_t n = wide[i / 10 % 4], bytes = n * (int64_t)sizeof(float);
         const int skew = i % 2; /* rows that are not at multiples of 16 bytes */

@@ -68,14 +68,18 @@ static void magnitudes(dtype t, const void *w, int64_t n, float *to)
 
 /* What a kernel may be off by. */
 typedef struct {
-    float *w;   /* [n]: the magnitudes of a weight row */
-    float *own; /* [n]: its numbers, where the kernel rounds them; or NULL */
+    float *w;     /* [n]: the magnitudes of a weight row */
+    float *own;   /* [n]: its numbers, where the kernel rounds them; or NULL */
+    double round; /* by so much of their products */
 } limits;
 
 static limits limits_make(check *c, const kernel_row *row, dtype t, int64_t n)
 {
-    bool rounds = row->act == ACT_BF1 && t != DT_BF16;
-    return (limits){check_numbers(c, n), rounds ? check_numbers(c, n) : NULL};
+    /* As one bf16; or as two of which the second ones are not multiplied with second parts of activations, 2^-8 of either. */
+    const double round = row->act == ACT_BF1 && t != DT_BF16        ? 0x1p-8
+                         : act_rounds_near(row->act) && t == DT_F16 ? 0x1p-16
+                                                                    : 0;
+    return (limits){check_numbers(c, n), round > 0 ? check_numbers(c, n) : NULL, round};
 }
 
 static void limits_of(limits *l, dtype t, const void *w, int64_t n)
@@ -92,7 +96,7 @@ static float bound_of(const float *x, const limits *l, int64_t n, const float *b
         sum += fabs((double)x[i]) * (double)l->w[i];
     for (int64_t i = 0; i < n && l->own; i++)
         rounded += fabs((double)x[i] * (double)l->own[i]);
-    return (float)((double)(n / 16 + 16) * (double)U * sum + 0x1p-8 * rounded) + 1e-30f;
+    return (float)((double)(n / 16 + 16) * (double)U * sum + l->round * rounded) + 1e-30f;
 }
 
 /* Now and then a number that is none, or infinite: it must come through. */
@@ -403,15 +407,16 @@ static bool quantize_make(check *c, const kernel_row *row, int i, check_case *ou
         kact act;
         int64_t rows, n;
     } all[] = {
-        {ACT_Q8, 1, 32},      {ACT_Q8, 3, 96},     {ACT_Q8, 2, 256},     {ACT_Q8, 5, 288},
-        {ACT_Q8, 2, 896},     {ACT_Q8, 1, 8192},   {ACT_Q8K, 1, 256},    {ACT_Q8K, 3, 512},
-        {ACT_Q8K, 2, 1792},   {ACT_Q8K, 7, 2048},  {ACT_Q8K, 1, 8192},   {ACT_BF3T, 1, 1},
-        {ACT_BF3T, 2, 37},    {ACT_BF3, 3, 2048},  {ACT_BF3X4, 1, 5},    {ACT_BF3X4, 6, 300},
-        {ACT_BF3X4, 3, 256},  {ACT_BF3, 2, 300},   {ACT_Q8D, 3, 96},     {ACT_Q8D, 1, 2048},
-        {ACT_Q8KD, 2, 768},   {ACT_BF1, 3, 13},    {ACT_BF1, 2, 2048},   {ACT_BF1, 1, 300},
-        {ACT_BF3T, 3, 512},   {ACT_Q8X4, 1, 32},   {ACT_Q8X4, 3, 96},    {ACT_Q8X4, 9, 256},
-        {ACT_Q8X4, 5, 288},   {ACT_Q8X4, 1, 8192}, {ACT_Q8KX4, 1, 256},  {ACT_Q8KX4, 3, 512},
-        {ACT_Q8KX4, 7, 2048}, {ACT_BF1X4, 4, 19},  {ACT_BF1X4, 3, 2048}, {ACT_BF1X4, 5, 300},
+        {ACT_Q8, 1, 32},     {ACT_Q8, 3, 96},      {ACT_Q8, 2, 256},    {ACT_Q8, 5, 288},
+        {ACT_Q8, 2, 896},    {ACT_Q8, 1, 8192},    {ACT_Q8K, 1, 256},   {ACT_Q8K, 3, 512},
+        {ACT_Q8K, 2, 1792},  {ACT_Q8K, 7, 2048},   {ACT_Q8K, 1, 8192},  {ACT_BF3T, 1, 1},
+        {ACT_BF3T, 2, 37},   {ACT_BF3, 3, 2048},   {ACT_BF3X4, 1, 5},   {ACT_BF3X4, 6, 300},
+        {ACT_BF3X4, 3, 256}, {ACT_BF3, 2, 300},    {ACT_Q8D, 3, 96},    {ACT_Q8D, 1, 2048},
+        {ACT_Q8KD, 2, 768},  {ACT_BF1, 3, 13},     {ACT_BF1, 2, 2048},  {ACT_BF1, 1, 300},
+        {ACT_BF2T, 1, 1},    {ACT_BF2T, 2, 37},    {ACT_BF2T, 3, 512},  {ACT_BF3T, 3, 512},
+        {ACT_Q8X4, 1, 32},   {ACT_Q8X4, 3, 96},    {ACT_Q8X4, 9, 256},  {ACT_Q8X4, 5, 288},
+        {ACT_Q8X4, 1, 8192}, {ACT_Q8KX4, 1, 256},  {ACT_Q8KX4, 3, 512}, {ACT_Q8KX4, 7, 2048},
+        {ACT_BF1X4, 4, 19},  {ACT_BF1X4, 3, 2048}, {ACT_BF1X4, 5, 300},
     };
     bool rows84 = row->op == KOP_quantize4;
     int n = (int)(sizeof all / sizeof all[0]), at = 0;
