@@ -20,11 +20,13 @@ on_card() {
 cat >rows <<'ROWS'
 prefill|tiny:F32|-p 4 -n 0|pp4|10|1|1000000000
 batch|tiny:Q8_0|-p 0 -n 1 -d 1 -np 1,2|tg1 x2 @ d1|10|1|
+batch|tiny:Q8_0|-p 0 -n 1 -d 1 -np 2 --exact|tg1 x2 @ d1|10||
 ROWS
 on_card --only prefill,batch,check result >said || fail "$(cat said result)"
 cmp -s said result || fail "printed: $(cat said) written: $(cat result)"
 has '^| tiny:F32 | pp4 | [0-9]* | 10 | .* | 1 met | 1000000000 |'
-has '^| tiny:Q8_0 | tg1 x2 @ d1 | [0-9]'
+has '^| tiny:Q8_0 | tg1 x2 @ d1 | [0-9].* | 1 met |'
+has '^| tiny:Q8_0 | tg1 x2 @ d1 | [0-9]* | 10 | [0-9.]* |  |  | `.*--exact` |'
 has '^- the demo model.*: passed'
 has '^- recorded models.*: not checked'
 echo 'prefill|tiny:F32|-p 4 -n 0|pp5|10|1|' >rows

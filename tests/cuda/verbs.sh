@@ -22,8 +22,10 @@ for more in '' "--lora $models/stories-7m-pirate"; do
     cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
 done
 # Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
-for what in Q4_K:227 BF16:227 Q4_K:163; do
-    WEFT_FAKE_SHARED=$((${what#*:} << 10)) on_card verify --device cuda --random "tiny-mixtral:${what%:*}" -ub 160 \
+for what in Q4_K:227 BF16:227 'BF16:227 --exact' Q4_K:163; do
+    shared=${what#*:}
+    # shellcheck disable=SC2086 # a flag, or none
+    WEFT_FAKE_SHARED=$((${shared%% *} << 10)) on_card verify --device cuda --random "tiny-mixtral:${what%%:*}" -ub 160 ${shared#"${shared%% *}"} \
         --ids "$(seq -s, 1 3 480)" -n 160 >said 2>&1 || fail "verify of $what experts: $(cat said)"
     if grep -q 'to 160 rows are slow' said; then fail "$what: $(cat said)"; fi
 done
@@ -95,8 +97,8 @@ done
 # Calls of many rows: weights of bf16 and such as are made bf16 first, attention by tiles.
 export WEFT_FAKE_THREADS=32
 ids=$(seq -s, 1 280),$(seq -s, 1 280)
-for what in 'tiny:BF16 -n 140' 'tiny:BF16 -n 140 --round-bf16' 'tiny:F16 -n 140' 'tiny:F16 -n 140 --round-bf16' \
-    'tiny:Q4_K_M -n 560'; do
+for what in 'tiny:BF16 -n 140' 'tiny:BF16 -n 140 --exact' 'tiny:BF16 -n 140 --round-bf16' 'tiny:F16 -n 140' 'tiny:F16 -n 140 --exact' \
+    'tiny:F16 -n 140 --round-bf16' 'tiny:Q4_K_M -n 560'; do
     # shellcheck disable=SC2086 # several words
     on_card verify --device cuda --random $what --ids "$ids" -ub 512 -c 1024 >said || fail "verify of $what: $(cat said)"
 done
