@@ -188,7 +188,7 @@ typedef struct {
         no_weight_cache; /* do not keep weights that were interleaved for this machine's kernels on disk */
     bool no_repack; /* use weights as stored: slower, but there is no copy laid out for kernels */
     /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
-     * deterministic, round_bf16 and no_repack are the file's, and context, batch and outputs must be within it. */
+     * deterministic, round_bf16, exact and no_repack are the file's, and context, batch and outputs must be within it. */
     const char *plan;
     /* Called now and then, by the thread that creates the session, while weights are interleaved for this machine's
      * kernels: that takes long where they are not on disk from the last time. Bytes done, and in all. */
@@ -232,7 +232,7 @@ typedef struct {
     void (*compiling)(void *ctx, uint64_t done, uint64_t total);
     /* Activations for BF16 and F16 weights with all of their bits, also in calls of many rows. Processors and Metal do nothing else; CUDA
      * rounds them a little otherwise, to 16 bits in calls of 9 rows and more and to 11 in large ones, and is slower with this.
-     * WEFT_ERR_DEVICE with round_bf16. */
+     * WEFT_ERR_DEVICE with round_bf16, or with kernels or a plan that round. */
     bool exact;
 } weft_session_options;
 

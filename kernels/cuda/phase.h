@@ -20,8 +20,8 @@ enum {
     CUDA_FLASH_BLOCK = 384,             /* threads of weft_flash and weft_codes, */
     CUDA_SQUARES_BLOCK = 384,           /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,             /* blocks of weft_unpack to a multiprocessor */
-    CUDA_UNPACK_ROWS = 256,             /* of a call, from which on it pays for blocks, */
-    /* From so many rows on BF16 weights are made f16, which takes as long as one product of half as many: */
+    CUDA_UNPACK_ROWS = 256,             /* of a call, from which on it pays for blocks */
+    /* From so many rows on BF16 weights are made f16, which saves a product of each number: */
     CUDA_HALVES_ROWS = 512, /* where a number of x is two f16 then, not three bf16, */
     CUDA_NEAR_ROWS = 512,   /* and one f16, not two bf16 */
     TEAM_WIDTH_MAX = 512,   /* of a vector that a warp does alone (block_cuda.cuh) */

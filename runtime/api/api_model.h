@@ -88,6 +88,9 @@ weft_status api_plan_serves_kind(weft_diag *dg, const plan *p, const char *name,
 /* What state stores: the policy's text, where there is one; else kv. W1414. */
 weft_status api_kv(weft_diag *dg, const weft_session_options *o, dtype *out_kv,
                    kpolicy *out_tiers) WEFT_MUST_USE;
+/* Does a level of kernels round what the options want with all bits? W1617. */
+weft_status api_check_exact(weft_diag *dg, const weft_session_options *o,
+                            const char *level) WEFT_MUST_USE;
 /* How a session with these options runs its plan, and whether their numbers can be. */
 session_options api_run_options(const api_wanted *w);
 bool api_in_range(const weft_session_options *o);

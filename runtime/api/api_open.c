@@ -51,12 +51,7 @@ static weft_status find_kernels(weft_diag *dg, const api_wanted *w, target *t)
 static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
 {
     WEFT_TRY(find_kernels(dg, w, t));
-    const int rank = backend_cpu_rank(t->be->level);
-    if (w->how.exact && rank >= 0 && kvariant_rounds((kvariant)rank))
-        return weft_fail(dg, W1617, WEFT_NOWHERE,
-                         "exact is asked for, and kernels of %s round activations to bf16",
-                         t->be->level);
-    return WEFT_OK;
+    return api_check_exact(dg, &w->how, t->be->level);
 }
 
 weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)

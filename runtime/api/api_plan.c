@@ -2,6 +2,7 @@
 #include "runtime/api/api_model.h"
 
 #include "compiler/target.h"
+#include "kernels/kernels.h"
 #include "runtime/api/api_impl.h"
 #include "runtime/base/threads.h"
 #include "runtime/kv/policy.h"
@@ -110,6 +111,16 @@ static bool plan_has_output(const plan *p, const char *name)
     return false;
 }
 
+weft_status api_check_exact(weft_diag *dg, const weft_session_options *o, const char *level)
+{
+    for (kvariant v = 0; v < VARIANT_COUNT && o->exact; v++)
+        if (kvariant_rounds(v) && strcmp(kvariant_name(v), level) == 0)
+            return weft_fail(dg, W1617, WEFT_NOWHERE,
+                             "exact is asked for, and kernels of %s round activations to bf16",
+                             level);
+    return WEFT_OK;
+}
+
 weft_status api_plan_serves(weft_diag *dg, const plan *p, const char *name, const api_wanted *w)
 {
     const weft_session_options *o = &w->how;
@@ -124,7 +135,7 @@ weft_status api_plan_serves(weft_diag *dg, const plan *p, const char *name, cons
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "%s takes %lld rows in a call, %lld were asked for", name,
                          (long long)p->n_tok_max, (long long)o->batch);
-    return WEFT_OK;
+    return api_check_exact(dg, o, p->level);
 }
 
 static weft_status serves_kv(weft_diag *dg, const plan *p, const char *name,

@@ -10,6 +10,7 @@ static const plan made = {.n_ctx = 100,
                           .lora_slots = 1,
                           .lora_rank = 4,
                           .kv = DT_F16,
+                          .level = "c",
                           .n_output = 1,
                           .output = outputs};
 
@@ -47,6 +48,7 @@ START_TEST(what_cannot_be_served_is_refused_by_name)
         {{.how = {.context = 10, .kv_policy = "f16 last=64, q8 rest"}}, "not as f16 last=64, q8"},
         {{.how = {.context = 10, .deterministic = true}}, "story was made without deterministic arithmetic"},
         {{.how = {.context = 10, .round_bf16 = true}}, "without rounding to bf16"},
+        {{.how = {.context = 10, .exact = true}}, NULL},
         {{.how = {.context = 10, .exec = WEFT_EXEC_REF}}, "without the reference executor"},
         {{.how = {.context = 10, .plan = "x.plan"}}, "without a plan file"},
         {{.how = {.context = 10}, .watched = true}, "without watching"},
@@ -64,4 +66,19 @@ START_TEST(what_cannot_be_served_is_refused_by_name)
 }
 END_TEST
 
-SUITE_MAIN("plan_serves", what_cannot_be_served_is_refused_by_name)
+START_TEST(a_plan_that_rounds_has_not_all_bits)
+{
+    weft_diag *dg = diag_create();
+    plan rounds = made;
+    rounds.level = "amx_bf16";
+    api_wanted w = {.how = {.context = 10}};
+    ck_assert_int_eq(api_plan_serves(dg, &rounds, "story", &w), WEFT_OK);
+    w.how.exact = true;
+    ck_assert_int_eq(api_plan_serves(dg, &rounds, "story", &w), WEFT_ERR_DEVICE);
+    ck_assert_int_eq(diag_at(dg, 0).code, W1617);
+    diag_destroy(dg);
+}
+END_TEST
+
+SUITE_MAIN("plan_serves", what_cannot_be_served_is_refused_by_name,
+           a_plan_that_rounds_has_not_all_bits)
