@@ -178,25 +178,14 @@ static __device__ inline void weights_halve(const kargs &k, const void *w, char 
                                         (uint32_t)out, blockIdx.x, gridDim.x});
 }
 
-/* Rows [row, end) of x, by one block. */
+/* Rows [row, end) of x, by one block, as PARTS f16 each number. */
+template <int PARTS>
 static __device__ APART void x_halve(const kargs *k, int64_t row, int64_t end, uint32_t n)
 {
-    const int parts = cuda_halves_parts((kact)k->choice.quantize.act);
     char *to = (char *)row_out(k, 0, row);
-    const halves_rows j = {(const char *)row_in(k, 0, row),
-                           to,
-                           to + 2 * parts * n,
-                           k->pitch[0],
-                           k->out_pitch[0],
-                           k->out_pitch[0],
-                           n,
-                           (uint32_t)(end - row),
-                           0,
-                           1};
-    if (parts == 1)
-        rows_halve<halves_F32<1>>(j);
-    else
-        rows_halve<halves_F32<2>>(j);
+    rows_halve<halves_F32<PARTS>>(halves_rows{(const char *)row_in(k, 0, row), to,
+                                              to + 2 * PARTS * n, k->pitch[0], k->out_pitch[0],
+                                              k->out_pitch[0], n, (uint32_t)(end - row), 0, 1});
 }
 
 #endif

@@ -451,7 +451,10 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const kpart p = part_of(k, n, begin, end);
 #ifndef WEFT_SHAPES /* images for a plan are for fewer rows */
     if (k->code) {
-        x_halve(k, p.row, p.row_end, (uint32_t)n);
+        if (cuda_halves_parts(act) == 1)
+            x_halve<1>(k, p.row, p.row_end, (uint32_t)n);
+        else
+            x_halve<2>(k, p.row, p.row_end, (uint32_t)n);
         return;
     }
 #endif
