@@ -235,9 +235,6 @@ weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b);
 weft_status cuda_wait(weft_diag *dg, exec *e);
 /* Queue a call of a new turn, the tokens that it takes from the one before included; next NULL: none. */
 cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next);
-/* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
-cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
-                            unsigned bytes, void **args);
 /* Copy a part of the host's tables to the card's, as it is now. */
 cu_result cuda_push(const exec *e, const void *part, size_t bytes);
 /* Of the host, for waiting: look whether the call is cancelled, and tell the card; and sleep a little if it takes long. */
@@ -247,6 +244,16 @@ cu_result cuda_wait_stream(const exec *e);
 /* A call is cancelled, or not any more. */
 bool cuda_is_cancelled(const exec *e);
 void cuda_cancel_begin(exec *e);
+
+/* cuda_launch.c: all phases of a call, as its tables have them; and one of them by itself. */
+cu_result cuda_launch_all(exec *e, const cuda_bucket *c);
+cu_result cuda_launch_one(exec *e, const cuda_bucket *c, int32_t i);
+/* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
+cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
+                            unsigned bytes, void **args);
+/* Shared memory of a block of weft_squares, and of weft_experts; 0: they cannot run. */
+size_t cuda_squares_shared(const exec *e);
+size_t cuda_experts_shared(const exec *e, const kargs *k);
 
 /* cuda_heads.c: steps before attention that can be one (kernels/cuda/heads_cuda.cuh): which each is, from the phase's first on. */
 typedef struct {

@@ -1,13 +1,10 @@
 /* cuda_run.c - a call on a card: what changed goes up, phases are launched, and somebody waits.
  *
- * All of it is in order on one stream. Calls of few rows are one launch, whose blocks wait for each other between phases; in
- * others, and where somebody watches, each phase is a launch. */
+ * All of it is in order on one stream. What the launches are, cuda_launch.c says; where somebody watches, each phase is one. */
 #include "runtime/exec/cuda_impl.h"
 
 #include "kernels/cuda/cuda_rows.h"
-#include "kernels/cuda/few_size.h"
 #include "kernels/cuda/flash_size.h"
-#include "kernels/cuda/mma_size.h"
 #include "runtime/base/clock.h"
 #include <inttypes.h>
 #include <time.h>
@@ -96,26 +93,14 @@ static int64_t line_up(cuda_bucket *c, item_span s)
     return at;
 }
 
-/* Shared memory of a block of weft_squares, and of weft_experts; 0: they cannot run. */
-static size_t squares_bytes(const exec *e)
-{
-    return (size_t)cuda_squares_bytes((int64_t)e->d->shared_bytes[CUDA_GRID_squares], 0);
-}
-
-static size_t experts_bytes(const exec *e, const kargs *k)
-{
-    return (size_t)cuda_squares_bytes((int64_t)e->d->shared_bytes[CUDA_GRID_experts],
-                                      cuda_expert_lists_bytes(k->size.experts.experts));
-}
-
 /* Are a phase's steps all experts by square, which choose alike? */
 static bool experts_alone(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
     const kargs *first = &c->args[p->step];
     bool alone = p->n_step == p->n_item;
     for (int32_t i = p->step; i < p->step + p->n_step && alone; i++)
-        alone = c->rows[i]->unit == KUNIT_SQUARE_EXPERT && experts_bytes(e, &c->args[i]) > 0 &&
-                c->args[i].in[2] == first->in[2] &&
+        alone = c->rows[i]->unit == KUNIT_SQUARE_EXPERT &&
+                cuda_experts_shared(e, &c->args[i]) > 0 && c->args[i].in[2] == first->in[2] &&
                 c->args[i].size.experts.slots == first->size.experts.slots &&
                 c->args[i].size.experts.experts == first->size.experts.experts;
     return alone;
@@ -127,15 +112,10 @@ static cuda_grid flash_grid(const exec *e, const cuda_bucket *c, int32_t step)
     return flash_codes(&e->cells[c->plan->step[step].cell]) ? CUDA_GRID_codes : CUDA_GRID_flash;
 }
 
-static bool grid_is_flash(cuda_grid which)
-{
-    return which == CUDA_GRID_flash || which == CUDA_GRID_codes;
-}
-
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
-    bool light = true, dots = true, flash = true, squares = squares_bytes(e) > 0;
+    bool light = true, dots = true, flash = true, squares = cuda_squares_shared(e) > 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
         light = light && cuda_row_is_light(c->rows[i]);
         flash = flash && c->rows[i]->unit == KUNIT_QUERIES_FLASH &&
@@ -451,154 +431,13 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
                                : r;
 }
 
-/* ---- launches ---- */
+/* ---- calls ---- */
 
 /* The word by which the card hears that a call is cancelled. */
 static uint32_t *cancel_word(const exec *e)
 {
     return (uint32_t *)(void *)(e->host + e->at.cancel);
 }
-
-static void *card_of(const exec *e, const void *part)
-{
-    return e->card + ((const char *)part - e->host);
-}
-
-/* Blocks of a launch that is phase p alone: no more than there are units, if others would have nothing to do, but where all count
- * time. */
-static unsigned blocks_for(const exec *e, const cuda_phase *p, cuda_grid which, unsigned most)
-{
-    const bool by_unit = which == CUDA_GRID_light || grid_is_flash(which);
-    return by_unit && !e->measure && p->units < most ? (unsigned)p->units : most;
-}
-
-cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
-                            unsigned bytes, void **args)
-{
-    cu_launch_attribute dependent = {.id = CU_LAUNCH_DEPENDENT, .value.allowed = 1};
-    cu_launch how = {.grid_x = blocks,
-                     .grid_y = 1,
-                     .grid_z = 1,
-                     .block_x = threads,
-                     .block_y = 1,
-                     .block_z = 1,
-                     .shared_bytes = bytes,
-                     .s = e->stream,
-                     .attribute = &dependent,
-                     .n_attribute = e->d->dependent};
-    return e->d->driver->cuLaunchKernelEx(&how, f, args, NULL);
-}
-
-/* A gate that nobody has come to: the launch before has made it so (phase.h). */
-static uint32_t *gate_at(const exec *e, uint32_t number)
-{
-    return (uint32_t *)(void *)(e->card + e->at.gate) + number % CUDA_GATES;
-}
-
-/* Phases [first, end) of a call in one launch. shared: bytes of a block that are in shared memory; 0: all are in the card's. */
-static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t end, cuda_grid which,
-                        size_t shared)
-{
-    static const struct {
-        unsigned threads, blocks;
-    } grids[] = {
-#define CUDA_GRID(name, threads, blocks) {threads, blocks},
-        CUDA_GRIDS(CUDA_GRID)
-#undef CUDA_GRID
-    };
-    const cuda_device *d = e->d;
-    const cu_function f = which == CUDA_GRID_phases ? c->kernel->phases : d->grid[which];
-    unsigned blocks = (unsigned)d->blocks * grids[which].blocks, threads = grids[which].threads;
-    if (which == CUDA_GRID_phases)
-        threads = (unsigned)cuda_phases_threads(c);
-    bool together = which == CUDA_GRID_phases && c->at_once && end - first == c->n_phase;
-    unsigned bytes = (unsigned)((which == CUDA_GRID_phases ? PACKS_BYTES : 0) + shared +
-                                (together ? c->ring_bytes + c->batch_bytes : 0));
-    cuda_run run = {.shape = card_of(e, c->shapes),
-                    .step = card_of(e, c->steps),
-                    .item = card_of(e, c->items),
-                    .phase = card_of(e, c->phases),
-                    .pack = together ? card_of(e, c->packs) : NULL,
-                    .first = first,
-                    .end = end,
-                    .batch = (const kbatch *)(void *)(e->card + e->at.batch),
-                    .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
-                    .unpacked = which != CUDA_GRID_phases && c->unpacks[first] ? e->unpacked : NULL,
-                    .blocks = shared ? NULL : e->blocks,
-                    .block_bytes = shared ? shared : e->block_bytes,
-                    .local_bytes = c->local_bytes,
-                    .ring = together ? c->ring_slots : 0,
-                    .ring_x = together ? (uint32_t)c->ring_x : 0,
-                    .ring_slot = (uint32_t)c->ring_slot,
-                    .gate = gate_at(e, e->gates),
-                    .gate_next = gate_at(e, e->gates + 1),
-                    .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
-                    .n_step = c->plan->n_step,
-                    .batch_bytes = together ? (uint32_t)c->batch_bytes : 0,
-                    .halves = which != CUDA_GRID_phases && c->unpacks[first] == UNPACK_HALVES};
-    if (e->cancel)
-        run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
-    cuda_launch all = {run, e->call};
-    cuda_tiles tiles;
-    void *args[] = {&all, &tiles}; /* weft_bulk alone takes the second */
-    if (which == CUDA_GRID_bulk) {
-        cu_result r = cuda_tiles_of(e, c, &c->phases[first], (cuda_unpacking)c->unpacks[first],
-                                    run.unpacked, &tiles);
-        if (r != CU_OK)
-            return r;
-    }
-    if (!together)
-        return cuda_launch_after(e, f, blocks_for(e, &c->phases[first], which, blocks), threads,
-                                 bytes, args);
-    e->gates++;
-    return d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes, e->stream,
-                                                args);
-}
-
-/* Is anything to be made of its weights? */
-static bool is_unpacked(const cuda_bucket *c, int32_t i)
-{
-    const cuda_phase *p = &c->phases[i];
-    bool is = c->unpacks[i] == UNPACK_BF16;
-    for (int32_t s = p->step; s < p->step + p->n_step && c->unpacks[i] == UNPACK_HALVES; s++)
-        is = is || c->args[s].type[1] == DT_BF16;
-    return is;
-}
-
-/* Phase i by itself. What lasts from one launch to the next cannot be in shared memory. */
-static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
-{
-    const cuda_phase *p = &c->phases[i];
-    const cuda_grid which = (cuda_grid)c->grid[i];
-    size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
-    for (int32_t s = p->step; s < p->step + p->n_step; s++)
-        scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || grid_is_flash(which))
-        shared = scratch; /* not 0, whatever its steps need */
-    if (grid_is_flash(which) && shared < FLASH_TILES_BYTES &&
-        e->d->shared_bytes[which] >= FLASH_TILES_BYTES)
-        shared = FLASH_TILES_BYTES;
-    if (which == CUDA_GRID_experts)
-        shared = experts_bytes(e, &c->args[p->step]);
-    if (which == CUDA_GRID_squares)
-        shared = squares_bytes(e);
-    if (which == CUDA_GRID_bulk)
-        shared = CUDA_BULK_BYTES;
-    cu_result r = is_unpacked(c, i) ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;
-    return r == CU_OK ? launch(e, c, i, i + 1, which, shared) : r;
-}
-
-static cu_result launch_all(exec *e, const cuda_bucket *c)
-{
-    cu_result r = CU_OK;
-    if (c->at_once && c->n_phase > 0)
-        return launch(e, c, 0, c->n_phase, CUDA_GRID_phases, c->shared);
-    for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
-        r = launch_one(e, c, i);
-    return r;
-}
-
-/* ---- calls ---- */
 
 /* A small batch goes with the launch, where that is one and blocks copy it; so do the tokens that it takes from the call before. */
 static bool carry_batch(exec *e, const cuda_bucket *c, const kbatch *b, const cuda_tokens *next)
@@ -646,7 +485,7 @@ cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next)
     if (r == CU_OK && e->measure)
         r = cuda_profile_start(e);
     if (r == CU_OK && !e->watch)
-        r = launch_all(e, c);
+        r = cuda_launch_all(e, c);
     e->in_doubt = r != CU_OK;
     e->n_tok = b->n_tok;
     e->barriers = (uint64_t)c->n_phase;
@@ -715,7 +554,7 @@ static weft_status watch_phases(weft_diag *dg, exec *e, const cuda_bucket *c)
 {
     for (int32_t i = 0; i < c->n_phase; i++) {
         WEFT_TRY(cuda_enter(dg, e->d));
-        WEFT_TRY(wait_done(dg, e, launch_one(e, c, i)));
+        WEFT_TRY(wait_done(dg, e, cuda_launch_one(e, c, i)));
         WEFT_TRY(e->watch(e->watch_ctx, dg, (int32_t)(c->plan - e->p->bucket),
                           c->plan->item[c->phases[i].first].phase));
     }
