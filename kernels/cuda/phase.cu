@@ -256,8 +256,35 @@ template <bool TIMED> static __device__ inline void list_run(const member &m, ah
     }
 }
 
-/* All phases of a launch, between which blocks wait for each other. */
-static __device__ void phases_run(const member &m, ahead &a)
+/* The batch comes into shared memory, if it is small: positions and pages are asked for in every layer. Where it will be; by one
+ * thread, before others look. */
+static __device__ inline void batch_place(member *m, cuda_run *run, const cuda_call &call, char *to)
+{
+    const kbatch *from = run->batch; /* where operands say that it is */
+    const size_t bytes = call.bytes > 0 ? (size_t)call.bytes : kbatch_bytes(from);
+    if (bytes > run->batch_bytes)
+        return;
+    m->batch = batch_copy{(uintptr_t)from, bytes};
+    run->batch = (const kbatch *)to;
+}
+
+/* And the copy; by all threads that compute, when it has its tokens. */
+static __device__ inline void batch_take(const member &m, const cuda_call &call)
+{
+    const uint32_t *from = (const uint32_t *)m.batch.from;
+    uint32_t *to = (uint32_t *)m.r->batch;
+    for (size_t i = threadIdx.x; i < m.batch.bytes / 4; i += (unsigned)block_threads())
+        to[i] = call.bytes > 0 ? call.word[i] : from[i];
+    const int row = (int)threadIdx.x < call.n_from ? call.from[threadIdx.x] : -1;
+    const int32_t id = row >= 0 ? chosen_before(call.before, row) : 0;
+    block_sync();
+    if (row >= 0 && m.batch.bytes > 0)
+        ((kbatch *)to)->data[threadIdx.x] = id;
+}
+
+/* All phases of a launch, between which blocks wait for each other. Tables and weights are asked for before the launch before has
+ * ended. */
+static __device__ void phases_run(const member &m, ahead &a, const cuda_call &call)
 {
     const bool stop = is_cancelled(*m.r);
     if (threadIdx.x == 0) {
@@ -273,8 +300,11 @@ static __device__ void phases_run(const member &m, ahead &a)
             phase_listed(m, a, 1);
     }
     int32_t n = 0;
-    if (!has_copier())
-        block_sync();
+    launch_wait();
+    batch_take(m, call);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        *m.r->gate_next = 0; /* the launch before, whose it was, is over */
+    block_sync();
     UNROLLED(1)
     for (;;) {
         progress_write(PROGRESS_PHASE, (shared_place)n);
@@ -420,27 +450,6 @@ static __device__ APART void sheets_run(const member &m, ahead &a)
     sheets_close(a.ring, c);
 }
 
-/* The batch into shared memory, if it is small: positions and pages are asked for in every layer. By all threads. */
-static __device__ inline void batch_take(member *m, cuda_run *run, const cuda_call &call, char *to)
-{
-    const kbatch *from = run->batch; /* where operands say that it is */
-    const size_t bytes = call.bytes > 0 ? (size_t)call.bytes : kbatch_bytes(from);
-    if (bytes > run->batch_bytes)
-        return;
-    for (size_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-        ((uint32_t *)to)[i] = call.bytes > 0 ? call.word[i] : ((const uint32_t *)from)[i];
-    const int row = (int)threadIdx.x < call.n_from ? call.from[threadIdx.x] : -1;
-    const int32_t id = row >= 0 ? chosen_before(call.before, row) : 0;
-    __syncthreads();
-    if (row >= 0)
-        ((kbatch *)to)->data[threadIdx.x] = id;
-    if (threadIdx.x == 0) {
-        m->batch = batch_copy{(uintptr_t)from, bytes};
-        run->batch = (const kbatch *)to;
-    }
-    __syncthreads();
-}
-
 /* A word from the card's memory for the cache: who reads near it later does not wait. */
 static __device__ inline void word_near(const void *at)
 {
@@ -525,10 +534,12 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
                    {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
                     (size_t)(r.block_bytes - r.local_bytes)},
                    share_inverse(gridDim.x),
-                   block,
+                   r.values ? r.values + blockIdx.x * r.values_bytes : block,
                    times_of(r, 1),
                    &own,
                    {0, 0}};
+        if (r.batch_bytes)
+            batch_place(&m, &run, of.call, batch);
         UNROLLED(1)
         for (int i = 0; i < PACKS; i++) {
             barrier_make(&full[i], copy_arrivals(WARP));
@@ -553,12 +564,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __syncthreads(); /* all warps */
     if (!r.pack)
         tables_near(r, r.phase[r.first]);
-    launch_wait();
-    if (r.batch_bytes)
-        batch_take(&m, &run, of.call, batch);
-    if (r.pack && blockIdx.x == 0 && threadIdx.x == 0)
-        *r.gate_next = 0; /* the launch before, whose it was, is over */
-    if ((int)threadIdx.x >= block_threads()) {
+    if ((int)threadIdx.x >= block_threads()) { /* what they copy no kernel writes */
         if (copier_begins())
             return;
         if (r.pack && SHAPES_SHEETS)
@@ -569,10 +575,12 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     }
     computer_begins();
     if (r.pack) {
-        phases_run(m, a);
-    } else if (!is_cancelled(run)) {
-        phase_run<ALL_KERNELS>(m, run.phase[run.first]);
+        phases_run(m, a, of.call);
+        return;
     }
+    launch_wait();
+    if (!is_cancelled(run))
+        phase_run<ALL_KERNELS>(m, run.phase[run.first]);
 }
 
 /* Images made for one plan have phases alone. */

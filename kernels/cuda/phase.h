@@ -145,7 +145,8 @@ typedef struct {
     const cuda_step *step;
     const cuda_item *item;
     const cuda_phase *phase;
-    const cuda_pack *pack; /* the same, where there are several phases; else NULL */
+    const cuda_pack *
+        pack; /* the same, where blocks have phases in shared memory; NULL: one phase, from the card's */
     int32_t first,
         end; /* phases of this launch. More than one: all blocks are resident, and wait for each other between them */
     const kbatch *batch;
@@ -154,6 +155,9 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
+    char *
+        values; /* of each block, values_bytes apart, if other launches of the call read them; NULL: in front of scratch */
+    uint64_t values_bytes;
     int32_t ring; /* slots of a warp. Not 0: there is a ring in front of the block's memory: */
     uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
     uint32_t *gate;             /* how many blocks came to it; 0 before the launch, which */

@@ -15,7 +15,7 @@ static bool is_even(const void *at, int64_t pitch)
 /* Who watches is shown x as the plan says. */
 bool cuda_has_halves(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
-    bool halves = !c->apart && !c->at_once && p->n_step == p->n_item && p->n_step <= BULK_STEPS;
+    bool halves = !c->apart && !c->packed && p->n_step == p->n_item && p->n_step <= BULK_STEPS;
     size_t bytes = 0;
     for (int32_t i = p->step; i < p->step + p->n_step && halves; i++) {
         bytes += cuda_halved_bytes(e, &c->plan->step[i], c->steps[i].rows);

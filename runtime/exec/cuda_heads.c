@@ -114,7 +114,7 @@ int32_t cuda_heads_cols(const exec *e, const cuda_bucket *c, int32_t item)
 
 bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p)
 {
-    return c->at_once && !c->apart && p->n_item == HEADS_ITEMS && p->n_step == HEADS_STEPS &&
+    return c->packed && !c->apart && p->n_item == HEADS_ITEMS && p->n_step == HEADS_STEPS &&
            c->heads[p->step] >= 0;
 }
 

@@ -134,7 +134,7 @@ typedef struct {
     cuda_step *steps;        /* [n_step] */
     cuda_item *items;        /* [n_item] */
     cuda_phase *phases;      /* [n_item] of room */
-    cuda_pack *packs;        /* the same; where phases are one launch */
+    cuda_pack *packs;        /* the same; of few rows */
     int64_t *units;          /* [n_item], of the call */
     kargs *args;             /* [n_step], of the call, with the card's addresses */
     exec_spaces *own;        /* [n_step] */
@@ -142,11 +142,14 @@ typedef struct {
     size_t *scratch;         /* [n_step]: bytes that each needs */
     uint8_t *unpacks;        /* [n_item] of room: the cuda_unpacking of each phase of the call */
     uint8_t *grid;           /* [n_item] of room: the cuda_grid of each phase of the call */
+    bool *
+        lasts; /* [n_item]: does its phase have a value of a block's own that another phase has too? */
     int32_t *heads; /* [n_step]: of the first of a phase the shape that does what belongs to some
                        heads of its steps (cuda_heads.c), where the image has one; or -1 */
     int32_t n_shape;
     int32_t n_phase;    /* of the call */
-    bool at_once;       /* all phases in one launch */
+    bool packed;        /* phases have packs, and blocks these in shared memory: of few rows */
+    bool at_once;       /* and all of them are one launch */
     size_t local_bytes; /* of each block: values; scratch is behind them */
     size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
     size_t ring_x;      /* of the ring, for weights on their way: what is for x; */
@@ -247,7 +250,14 @@ void cuda_cancel_begin(exec *e);
 
 /* cuda_launch.c: all phases of a call, as its tables have them; and one of them by itself. */
 cu_result cuda_launch_all(exec *e, const cuda_bucket *c);
-cu_result cuda_launch_one(exec *e, const cuda_bucket *c, int32_t i);
+cu_result cuda_launch_one(const exec *e, const cuda_bucket *c, int32_t i);
+/* A launch, with its kernel's argument. And that of phase i of a bucket whose phases have packs. */
+typedef struct {
+    cu_function f;
+    unsigned blocks, threads, bytes; /* bytes: of shared memory */
+    cuda_launch with;
+} cuda_dispatch;
+cuda_dispatch cuda_dispatch_packed(const exec *e, const cuda_bucket *c, int32_t i);
 /* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
 cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
                             unsigned bytes, void **args);

@@ -56,9 +56,19 @@ static uint32_t *gate_at(const exec *e, uint32_t number)
     return (uint32_t *)(void *)(e->card + e->at.gate) + number % CUDA_GATES;
 }
 
-/* Phases [first, end) of a call in one launch. shared: bytes of a block that are in shared memory; 0: all are in the card's. */
-static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t end, cuda_grid which,
-                        size_t shared)
+/* Is a value of a block in one of a phase's items read in another phase than it is made in? */
+static bool outlasts(const cuda_bucket *c, const cuda_phase *p)
+{
+    bool does = false;
+    for (int32_t i = p->first; i < p->first + p->n_item; i++)
+        does = does || c->lasts[i];
+    return does;
+}
+
+/* How phases [first, end) of a call are launched. shared: bytes of a block that are in shared memory; 0: all are in the card's.
+ * packed: blocks have tables there too, with a ring and the batch where the bucket has them. */
+static cuda_dispatch dispatch_of(const exec *e, const cuda_bucket *c, int32_t first, int32_t end,
+                                 cuda_grid which, size_t shared, bool packed)
 {
     static const struct {
         unsigned threads, blocks;
@@ -68,52 +78,69 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
 #undef CUDA_GRID
     };
     const cuda_device *d = e->d;
-    const cu_function f = which == CUDA_GRID_phases ? c->kernel->phases : d->grid[which];
-    unsigned blocks = (unsigned)d->blocks * grids[which].blocks, threads = grids[which].threads;
-    if (which == CUDA_GRID_phases)
-        threads = (unsigned)cuda_phases_threads(c);
-    bool together = which == CUDA_GRID_phases && c->at_once && end - first == c->n_phase;
-    unsigned bytes = (unsigned)((which == CUDA_GRID_phases ? PACKS_BYTES : 0) + shared +
-                                (together ? c->ring_bytes + c->batch_bytes : 0));
-    cuda_run run = {.shape = card_of(e, c->shapes),
-                    .step = card_of(e, c->steps),
-                    .item = card_of(e, c->items),
-                    .phase = card_of(e, c->phases),
-                    .pack = together ? card_of(e, c->packs) : NULL,
-                    .first = first,
-                    .end = end,
-                    .batch = (const kbatch *)(void *)(e->card + e->at.batch),
-                    .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
-                    .unpacked = which != CUDA_GRID_phases && c->unpacks[first] ? e->unpacked : NULL,
-                    .blocks = shared ? NULL : e->blocks,
-                    .block_bytes = shared ? shared : e->block_bytes,
-                    .local_bytes = c->local_bytes,
-                    .ring = together ? c->ring_slots : 0,
-                    .ring_x = together ? (uint32_t)c->ring_x : 0,
-                    .ring_slot = (uint32_t)c->ring_slot,
-                    .gate = gate_at(e, e->gates),
-                    .gate_next = gate_at(e, e->gates + 1),
-                    .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
-                    .n_step = c->plan->n_step,
-                    .batch_bytes = together ? (uint32_t)c->batch_bytes : 0,
-                    .halves = which != CUDA_GRID_phases && c->unpacks[first] == UNPACK_HALVES};
-    if (e->cancel)
-        run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
-    cuda_launch all = {run, e->call};
+    const bool phases = which == CUDA_GRID_phases, one = end - first == 1;
+    const unsigned most = (unsigned)d->blocks * grids[which].blocks;
+    const cuda_run run = {
+        .shape = card_of(e, c->shapes),
+        .step = card_of(e, c->steps),
+        .item = card_of(e, c->items),
+        .phase = card_of(e, c->phases),
+        .pack = packed ? card_of(e, c->packs) : NULL,
+        .first = first,
+        .end = end,
+        .batch = (const kbatch *)(void *)(e->card + e->at.batch),
+        .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
+        .unpacked = !phases && c->unpacks[first] ? e->unpacked : NULL,
+        .blocks = shared ? NULL : e->blocks,
+        .block_bytes = shared ? shared : e->block_bytes,
+        .local_bytes = c->local_bytes,
+        .values = packed && shared && one && outlasts(c, &c->phases[first]) ? e->blocks : NULL,
+        .values_bytes = e->block_bytes,
+        .ring = packed ? c->ring_slots : 0,
+        .ring_x = packed ? (uint32_t)c->ring_x : 0,
+        .ring_slot = (uint32_t)c->ring_slot,
+        .gate = gate_at(e, e->gates),
+        .gate_next = gate_at(e, e->gates + 1),
+        .cancel = e->cancel ? (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel) : NULL,
+        .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
+        .n_step = c->plan->n_step,
+        .batch_bytes = packed ? (uint32_t)c->batch_bytes : 0,
+        .halves = !phases && c->unpacks[first] == UNPACK_HALVES};
+    return (cuda_dispatch){.f = phases ? c->kernel->phases : d->grid[which],
+                           .blocks = one ? blocks_for(e, &c->phases[first], which, most) : most,
+                           .threads =
+                               phases ? (unsigned)cuda_phases_threads(c) : grids[which].threads,
+                           .bytes = (unsigned)((phases ? PACKS_BYTES : 0) + shared +
+                                               (packed ? c->ring_bytes + c->batch_bytes : 0)),
+                           .with = {run, e->call}};
+}
+
+cuda_dispatch cuda_dispatch_packed(const exec *e, const cuda_bucket *c, int32_t i)
+{
+    return dispatch_of(e, c, i, i + 1, CUDA_GRID_phases, c->shared, true);
+}
+
+/* All phases at once: their blocks wait for each other. */
+static cu_result launch_together(exec *e, const cuda_bucket *c)
+{
+    cuda_dispatch o = dispatch_of(e, c, 0, c->n_phase, CUDA_GRID_phases, c->shared, true);
+    void *args[] = {&o.with};
+    e->gates++;
+    return e->d->driver->cuLaunchCooperativeKernel(o.f, o.blocks, 1, 1, o.threads, 1, 1, o.bytes,
+                                                   e->stream, args);
+}
+
+static cu_result launch(const exec *e, const cuda_bucket *c, int32_t i, cuda_dispatch o)
+{
     cuda_tiles tiles;
-    void *args[] = {&all, &tiles}; /* weft_bulk alone takes the second */
-    if (which == CUDA_GRID_bulk) {
-        cu_result r = cuda_tiles_of(e, c, &c->phases[first], (cuda_unpacking)c->unpacks[first],
-                                    run.unpacked, &tiles);
+    void *args[] = {&o.with, &tiles}; /* weft_bulk alone takes the second */
+    if (o.f == e->d->grid[CUDA_GRID_bulk]) {
+        cu_result r = cuda_tiles_of(e, c, &c->phases[i], (cuda_unpacking)c->unpacks[i],
+                                    o.with.run.unpacked, &tiles);
         if (r != CU_OK)
             return r;
     }
-    if (!together)
-        return cuda_launch_after(e, f, blocks_for(e, &c->phases[first], which, blocks), threads,
-                                 bytes, args);
-    e->gates++;
-    return d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes, e->stream,
-                                                args);
+    return cuda_launch_after(e, o.f, o.blocks, o.threads, o.bytes, args);
 }
 
 /* Is anything to be made of its weights? */
@@ -126,8 +153,8 @@ static bool is_unpacked(const cuda_bucket *c, int32_t i)
     return is;
 }
 
-/* Phase i by itself. What lasts from one launch to the next cannot be in shared memory. */
-cu_result cuda_launch_one(exec *e, const cuda_bucket *c, int32_t i)
+/* Phase i by itself, from tables in the card's memory. What lasts from one launch to the next cannot be in shared memory. */
+static cu_result launch_plain(const exec *e, const cuda_bucket *c, int32_t i)
 {
     const cuda_phase *p = &c->phases[i];
     const cuda_grid which = (cuda_grid)c->grid[i];
@@ -145,15 +172,23 @@ cu_result cuda_launch_one(exec *e, const cuda_bucket *c, int32_t i)
         shared = cuda_squares_shared(e);
     if (which == CUDA_GRID_bulk)
         shared = CUDA_BULK_BYTES;
-    cu_result r = is_unpacked(c, i) ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;
-    return r == CU_OK ? launch(e, c, i, i + 1, which, shared) : r;
+    cu_result r = CU_OK;
+    if (is_unpacked(c, i))
+        r = launch(e, c, i, dispatch_of(e, c, i, i + 1, CUDA_GRID_unpack, 0, false));
+    return r == CU_OK ? launch(e, c, i, dispatch_of(e, c, i, i + 1, which, shared, false)) : r;
+}
+
+cu_result cuda_launch_one(const exec *e, const cuda_bucket *c, int32_t i)
+{
+    return c->packed && !c->apart ? launch(e, c, i, cuda_dispatch_packed(e, c, i))
+                                  : launch_plain(e, c, i);
 }
 
 cu_result cuda_launch_all(exec *e, const cuda_bucket *c)
 {
     cu_result r = CU_OK;
     if (c->at_once && c->n_phase > 0)
-        return launch(e, c, 0, c->n_phase, CUDA_GRID_phases, c->shared);
+        return launch_together(e, c);
     for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
         r = cuda_launch_one(e, c, i);
     return r;

@@ -102,6 +102,7 @@ static void carve_own(carving *c, exec *e)
         to.scratch = carve(c, (size_t)b->n_step, sizeof *to.scratch);
         to.grid = carve(c, (size_t)b->n_item, sizeof *to.grid);
         to.unpacks = carve(c, (size_t)b->n_item, sizeof *to.unpacks);
+        to.lasts = carve(c, (size_t)b->n_item, sizeof *to.lasts);
         to.heads = carve(c, (size_t)b->n_step, sizeof *to.heads);
         if (c->base)
             e->buckets[i] = to;
@@ -390,6 +391,51 @@ static void drop_sheets(cuda_bucket *c)
             c->steps[i].cut = (cuda_cut){0};
 }
 
+/* ---- values that outlast a phase ---- */
+
+static void phase_lasts(cuda_bucket *c, int32_t phase)
+{
+    for (int32_t i = 0; i < c->plan->n_item; i++)
+        c->lasts[i] = c->lasts[i] || c->plan->item[i].phase == phase;
+}
+
+static int32_t phase_of(const cuda_bucket *c, int32_t step)
+{
+    return c->plan->item[c->steps[step].item].phase;
+}
+
+/* The step before number i that made a value of the block's own at this offset; -1: none. */
+static int32_t local_maker(const cuda_bucket *c, int32_t i, int64_t offset)
+{
+    while (--i >= 0)
+        for (int out = 0; out < K_OUT_MAX; out++) {
+            const plan_operand *o = &c->plan->step[i].out[out];
+            if (o->space == SPACE_LOCAL && o->offset == offset)
+                return i;
+        }
+    return -1;
+}
+
+/* Where phases are launches of their own, those that share values of a block have them in the card's memory. A value is whole, and is
+ * read where it was made. */
+static void find_lasting(cuda_bucket *c)
+{
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        for (int in = 0; in < K_IN_MAX; in++) {
+            const plan_operand *x = &c->plan->step[i].in[in];
+            if (x->space != SPACE_LOCAL)
+                continue;
+            const int32_t from = local_maker(c, i, x->offset);
+            if (from >= 0 && phase_of(c, from) == phase_of(c, i))
+                continue;
+            phase_lasts(c, phase_of(c, i));
+            if (from >= 0)
+                phase_lasts(c, phase_of(c, from));
+        }
+}
+
+/* ---- all of them ---- */
+
 static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
                               const kernel_row *const *rows)
 {
@@ -419,6 +465,7 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
             for (int32_t k = 0; k < it->n_step; k++)
                 c->steps[it->first + k].item = i;
         }
+        find_lasting(c);
     }
     return WEFT_OK;
 }
@@ -530,9 +577,9 @@ static void report_slow(weft_diag *dg, int64_t least, const cuda_bucket *last, s
               rows, need, last->kernel->shared_bytes);
 }
 
-/* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
- * for each other. That needs all of them to be there at once. What lasts from one launch to the next cannot be in shared
- * memory. */
+/* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch where blocks can wait
+ * for each other, which needs all of them to be there at once. Elsewhere each is a launch with a block's memory as it is in that one.
+ * In calls of many rows what lasts from one launch to the next cannot be in shared memory. */
 static weft_status choose_launches(weft_diag *dg, exec *e)
 {
     const cuda_device *d = e->d;
@@ -543,30 +590,31 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
     for (int32_t i = 0; i < e->p->n_bucket && r == CU_OK; i++) {
         cuda_bucket *c = &e->buckets[i];
         int fits = 0;
-        bool one = d->together && c->plan->n_tok_max <= FEW_CALL_MAX;
-        const size_t lacks = one ? 0 : squares_lack(e, c);
+        const bool few = c->plan->n_tok_max <= FEW_CALL_MAX;
+        const size_t lacks = few ? 0 : squares_lack(e, c);
         if (lacks > 0) {
             first = first ? first : c;
             slow = c;
             need = lacks;
         }
-        if (!one && c->local_bytes > 0)
+        if (!few && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + bucket_scratch(c);
         c->shared = own <= c->kernel->shared_bytes ? own : 0;
-        if (one && c->sheets && c->kernel == &c->made)
+        if (few && c->sheets && c->kernel == &c->made)
             choose_sheets(c);
-        else if (one)
+        else if (few)
             choose_ring(c);
-        if (one && c->shared > 0 && c->ring_bytes == 0)
+        if (few && c->shared > 0 && c->ring_bytes == 0)
             c->batch_bytes = batch_room(c->kernel->shared_bytes - c->shared);
         r = blocks_fit(d, c, &fits);
-        c->at_once = one && fits > 0;
+        c->packed = few && fits > 0;
+        c->at_once = c->packed && d->together;
         if (fits == 0) {
             c->shared = c->ring_bytes = c->batch_bytes = 0;
             c->ring_slots = 0;
         }
-        if (one && is_slow(c)) {
+        if (few && is_slow(c)) {
             first = first ? first : c;
             slow = c;
             need = own + (lacks_ring(c) ? BATCH_BYTES + ring_bytes(c, RING_SLOTS_LEAST) : 0);

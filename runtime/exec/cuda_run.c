@@ -240,7 +240,7 @@ static int32_t followed_each(const cuda_bucket *c, const cuda_phase *p, int32_t 
 static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
 {
     const int64_t rows = c->n_row[ROWS_T];
-    if (!c->at_once || c->apart || c->n_row[ROWS_S] != rows || c->n_phase == 0)
+    if (!c->packed || c->apart || c->n_row[ROWS_S] != rows || c->n_phase == 0)
         return false;
     const plan_item *last = &c->plan->item[s.first];
     const cuda_phase *p = &c->phases[c->n_phase - 1];
@@ -331,7 +331,7 @@ static void phase_join(const exec *e, cuda_bucket *c, item_span s)
  * computed number by number. */
 static item_span span_alike(const exec *e, const cuda_bucket *c, item_span s)
 {
-    if (c->at_once || c->apart || c->local_bytes > 0)
+    if (c->packed || c->apart || c->local_bytes > 0)
         return s;
     const bool square = c->rows[c->plan->item[s.first].first]->unit == KUNIT_SQUARE_EXPERT;
     int32_t end = s.first + 1;
@@ -344,7 +344,7 @@ static item_span span_alike(const exec *e, const cuda_bucket *c, item_span s)
 /* Phases whose x cannot be f16 have no weights that are; the more of these there are, the fewer can. Whether steps have changed. */
 static bool settle_halves(const exec *e, cuda_bucket *c)
 {
-    if (c->at_once)
+    if (c->packed)
         return false; /* there are none */
     for (bool again = true; again;) {
         again = false;
@@ -385,7 +385,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
                           .step = first->first,
                           .n_step = last->first + last->n_step - first->first,
                           .units = line_up(c, s)};
-        if (c->at_once)
+        if (c->packed)
             fill_pack(c, p, &c->packs[c->n_phase]);
         if (c->n_row[ROWS_T] == 1 && cuda_heads_are(c, p))
             cuda_heads_pack(e, c, false, &c->packs[c->n_phase]);
@@ -424,7 +424,7 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
         return CU_OK;
     list_phases(e, c);
     same = !settle_halves(e, c) && same;
-    char *last = c->at_once ? (char *)(c->packs + c->n_phase) : (char *)(c->phases + c->n_phase);
+    char *last = c->packed ? (char *)(c->packs + c->n_phase) : (char *)(c->phases + c->n_phase);
     size_t end = (size_t)(last - (char *)c->items);
     cu_result r = cuda_push(e, c->items, end);
     return r == CU_OK && !same ? cuda_push(e, c->steps, (size_t)c->plan->n_step * sizeof *c->steps)

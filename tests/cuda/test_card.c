@@ -409,8 +409,9 @@ START_TEST(deterministic_plans_give_the_same_bits)
 }
 END_TEST
 
-/* Heads of 128 are turned and appended in the phase of their attention, where that follows: as good as the same as by phases apart, which have no ring. With
- * tiers there are steps between, which have nothing to do in most calls. */
+/* Heads of 128 are turned and appended in the phase of their attention, where that follows, also where each phase is a launch: the same
+ * bits, and as good as the same as by phases apart on a card that has no memory for a ring. With tiers there are steps between, which
+ * have nothing to do in most calls. */
 START_TEST(rope_and_append_join_attention)
 {
     enum { N = 12 };
@@ -422,22 +423,27 @@ START_TEST(rope_and_append_join_attention)
     for (size_t i = 0; i < COUNT_OF(tiers); i++) {
         random_model *rm = NULL;
         card_model m = card_random_open("tiny-wide:BF16", ids, N, &rm);
-        fake_card apart = fake_card_usual;
-        float whole[N * 512], got[N * 512];
+        fake_card apart = fake_card_usual, small = fake_card_usual;
+        float whole[N * 512], got[N * 512], each[N * 512];
         target t = {.be = backend_cuda(), .n_ctx = N, .n_seq = 2, .n_tok_max = N, .kv = DT_F16};
         t.tiers = tiers[i];
         t.outputs = logits;
         t.n_output = 1;
         ck_assert_int_eq(plan_make(m.dg, m.bm->graph, &t, NULL, m.a, &m.p), WEFT_OK);
         apart.together = false;
-        run_logits(&m, m.p, &apart, N, 1, false, whole);
+        small.shared_bytes = 2048;
+        run_logits(&m, m.p, &small, N, 1, false, whole);
         const int64_t phases = fake_seen().phases;
         run_logits(&m, m.p, &fake_card_usual, N, 1, false, got);
+        const int64_t joined = fake_seen().phases;
+        run_logits(&m, m.p, &apart, N, 1, false, each);
+        ck_assert_int_eq(fake_seen().phases, joined);
+        ck_assert_mem_eq(each, got, sizeof got);
         for (int at = 0; at < N * 512; at++)
             ck_assert_msg(fabsf(got[at] - whole[at]) <= 1e-3f * (1 + fabsf(whole[at])),
                           "policy %d, logit %d: %g, not %g", (int)i, at, (double)got[at],
                           (double)whole[at]);
-        ck_assert_int_le(fake_seen().phases, i == 0 ? phases - 2 * N : phases);
+        ck_assert_int_le(joined, i == 0 ? phases - 2 * N : phases);
         card_model_close(&m);
         random_model_destroy(rm);
     }
