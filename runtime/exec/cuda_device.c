@@ -60,6 +60,7 @@ static weft_status find_card(weft_diag *dg, cuda_device *d)
     d->blocks = attribute(d->driver, d->card, CU_MULTIPROCESSORS);
     d->together = attribute(d->driver, d->card, CU_COOPERATIVE_LAUNCH) != 0;
     d->dependent = attribute(d->driver, d->card, CU_CAPABILITY_MAJOR) == 9;
+    WEFT_TRY(cuda_calls_find(dg, d));
     if (d->blocks < 1)
         return weft_fail(dg, W1610, WEFT_NOWHERE, "the card %s has no multiprocessors", d->place);
     r = d->driver->cuDevicePrimaryCtxRetain(&d->context, d->card);

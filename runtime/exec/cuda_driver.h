@@ -16,6 +16,9 @@ typedef struct CUctx_st *cu_context;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUmod_st *cu_module;
 typedef struct CUfunc_st *cu_function;
+typedef struct CUgraph_st *cu_graph;
+typedef struct CUgraphNode_st *cu_node;
+typedef struct CUgraphExec_st *cu_graph_exec; /* one that can be launched */
 
 /* CUresult: those that are told apart. */
 typedef enum {
@@ -70,6 +73,32 @@ typedef struct {
     cu_launch_attribute *attribute;
     unsigned n_attribute;
 } cu_launch;
+
+/* CUgraphNodeParams, of a launch; and CUgraphEdgeData: what of the node before is waited for. With these two numbers a kernel may
+ * begin before the one before it ends, as with CU_LAUNCH_DEPENDENT; with zeros it does not. */
+enum { CU_NODE_KERNEL = 0, CU_PORT_PROGRAMMATIC = 1, CU_EDGE_PROGRAMMATIC = 1 };
+
+typedef struct {
+    cu_function f;
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    void **args, **extra; /* as of cuLaunchKernel; they are read at once */
+    void *kernel;         /* in place of f; NULL */
+    cu_context context;   /* that of f: NULL */
+} cu_kernel_node;
+
+typedef struct {
+    int type, fill[3];
+    union {
+        cu_kernel_node kernel;
+        int64_t words[29];
+    };
+    int64_t last;
+} cu_node_params;
+_Static_assert(sizeof(cu_node_params) == 256, "as the driver has it");
+
+typedef struct {
+    unsigned char from_port, to_port, type, fill[5];
+} cu_edge;
 
 /* CUtensorMap, and what is asked for: numbers that are bf16; lines of 128 bytes in the order of matrix instructions; L2 that
  * reads 256 bytes. */

@@ -27,6 +27,15 @@ typedef struct {
     size_t shared_bytes; /* of a block, at most, beside what the kernel has by itself */
 } cuda_kernel;
 
+/* How calls of few rows are launched: all phases at once, whose blocks wait for each other; as a graph; one phase after the other. Of
+ * other calls phases are launches always. */
+typedef enum {
+    CUDA_CALLS_PERSISTENT,
+    CUDA_CALLS_GRAPH,
+    CUDA_CALLS_LAUNCHES,
+    CUDA_CALLS_COUNT
+} cuda_calls;
+
 typedef struct cuda_device {
     device base;
     const cuda_driver *driver; /* NULL: the card is not here */
@@ -44,7 +53,8 @@ typedef struct cuda_device {
     cu_stream copies;                  /* for what is done on return */
     bool dependent;                    /* may a launch begin before the one before it ends? */
     bool together;                     /* can the blocks of a launch wait for each other? */
-    char place[128];                   /* "on cuda:0 (NVIDIA H200)" */
+    cuda_calls calls;
+    char place[128]; /* "on cuda:0 (NVIDIA H200)" */
     pthread_mutex_t lock;
     cuda_block *held; /* all memory; guarded by lock */
 } cuda_device;
@@ -147,9 +157,11 @@ typedef struct {
     int32_t *heads; /* [n_step]: of the first of a phase the shape that does what belongs to some
                        heads of its steps (cuda_heads.c), where the image has one; or -1 */
     int32_t n_shape;
-    int32_t n_phase;    /* of the call */
-    bool packed;        /* phases have packs, and blocks these in shared memory: of few rows */
-    bool at_once;       /* and all of them are one launch */
+    int32_t n_phase;     /* of the call */
+    bool packed;         /* phases have packs, and blocks these in shared memory: of few rows */
+    bool at_once;        /* and all of them are one launch */
+    cu_graph_exec graph; /* or this one, of so many phases; NULL: there is none yet */
+    int32_t graph_phases;
     size_t local_bytes; /* of each block: values; scratch is behind them */
     size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
     size_t ring_x;      /* of the ring, for weights on their way: what is for x; */
@@ -249,7 +261,7 @@ bool cuda_is_cancelled(const exec *e);
 void cuda_cancel_begin(exec *e);
 
 /* cuda_launch.c: all phases of a call, as its tables have them; and one of them by itself. */
-cu_result cuda_launch_all(exec *e, const cuda_bucket *c);
+cu_result cuda_launch_all(exec *e, cuda_bucket *c);
 cu_result cuda_launch_one(const exec *e, const cuda_bucket *c, int32_t i);
 /* A launch, with its kernel's argument. And that of phase i of a bucket whose phases have packs. */
 typedef struct {
@@ -264,6 +276,12 @@ cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsig
 /* Shared memory of a block of weft_squares, and of weft_experts; 0: they cannot run. */
 size_t cuda_squares_shared(const exec *e);
 size_t cuda_experts_shared(const exec *e, const kargs *k);
+
+/* cuda_graph.c: what the environment asks for, W1618 for what cannot be; the phases of a call as a graph, which is made when there is
+ * none of as many; and the end of all graphs, when the stream has ended. */
+weft_status cuda_calls_find(weft_diag *dg, cuda_device *d) WEFT_MUST_USE;
+cu_result cuda_graph_launch(const exec *e, cuda_bucket *c);
+void cuda_graphs_free(exec *e);
 
 /* cuda_heads.c: steps before attention that can be one (kernels/cuda/heads_cuda.cuh): which each is, from the phase's first on. */
 typedef struct {

@@ -1,4 +1,5 @@
-/* cuda_launch.c - phases of a call as launches: all of them in one, whose blocks wait for each other, or each by itself. */
+/* cuda_launch.c - phases of a call as launches: all of them in one, whose blocks wait for each other, or each by itself, alone or in a
+ * graph (cuda_graph.c). Each is by itself where it is watched or steps are measured. */
 #include "runtime/exec/cuda_impl.h"
 
 #include "kernels/cuda/flash_size.h"
@@ -184,11 +185,13 @@ cu_result cuda_launch_one(const exec *e, const cuda_bucket *c, int32_t i)
                                   : launch_plain(e, c, i);
 }
 
-cu_result cuda_launch_all(exec *e, const cuda_bucket *c)
+cu_result cuda_launch_all(exec *e, cuda_bucket *c)
 {
     cu_result r = CU_OK;
     if (c->at_once && c->n_phase > 0)
         return launch_together(e, c);
+    if (c->packed && c->n_phase > 0 && e->d->calls == CUDA_CALLS_GRAPH && !e->measure)
+        return cuda_graph_launch(e, c);
     for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
         r = cuda_launch_one(e, c, i);
     return r;

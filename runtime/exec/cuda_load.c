@@ -609,7 +609,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
             c->batch_bytes = batch_room(c->kernel->shared_bytes - c->shared);
         r = blocks_fit(d, c, &fits);
         c->packed = few && fits > 0;
-        c->at_once = c->packed && d->together;
+        c->at_once = c->packed && d->calls == CUDA_CALLS_PERSISTENT;
         if (fits == 0) {
             c->shared = c->ring_bytes = c->batch_bytes = 0;
             c->ring_slots = 0;
@@ -632,6 +632,7 @@ void cuda_unload(exec *e)
     if (!e)
         return;
     cuda_stream_end(e->d, e->stream);
+    cuda_graphs_free(e);
     cuda_made_free(e);
     void *const parts[] = {e->arena, e->blocks, e->card, e->host, e->sent};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

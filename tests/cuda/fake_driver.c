@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/cuda/fake_graph.h"
 #include "tests/cuda/fake_memory.h"
 #include "tests/cuda/fake_module.h"
 #include "tests/cuda/fake_stream.h"
@@ -63,6 +64,7 @@ void fake_reset(const fake_card *c)
     fake_stream_reset(c->threads);
     fake_memory_drop();
     fake_module_drop();
+    fake_graph_drop();
     memset(&fake, 0, sizeof fake);
     current = 0;
     fake.card = *c;
@@ -110,7 +112,7 @@ bool fake_holds_nothing(void)
 {
     fake_counts c = fake_seen();
     return c.card_bytes + c.host_bytes == 0 && c.contexts == 0 && c.streams == 0 &&
-           c.modules == 0 && c.pushed == 0;
+           c.modules == 0 && c.pushed == 0 && fake_graphs() == 0;
 }
 
 cu_result fake_misused(cu_result r, const char *format, ...)
@@ -530,8 +532,9 @@ static cu_result fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_n, cu
     return CU_OK;
 }
 
-static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, unsigned shared,
-                        cu_stream s, void **args, bool together)
+/* What a launch would run. */
+static cu_result launch_of(cu_function f, const unsigned *grid, unsigned threads, unsigned shared,
+                           void **args, bool together, fake_op *out)
 {
     if (!fake_function_is(f))
         return fake_misused((cu_result)CU_INVALID_HANDLE,
@@ -558,15 +561,24 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
                  .more = f->threads == 0 && threads > CUDA_BLOCK ? (int)threads - CUDA_BLOCK : 0,
                  .shared = shared};
     memcpy(&o.all, args[0], kinds[f->kind].bytes); /* kernels get a copy of their arguments */
-    if (o.kind != FAKE_OP_LAUNCH)
-        return fake_stream_add(s, o);
+    if (o.kind == FAKE_OP_LAUNCH && !together && o.run.end - o.run.first > 1)
+        return fake_misused(CU_LAUNCH_FAILED,
+                            "phases that wait for blocks which need not be there");
+    *out = o;
+    return CU_OK;
+}
+
+static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, unsigned shared,
+                        cu_stream s, void **args, bool together)
+{
+    fake_op o;
+    cu_result r = launch_of(f, grid, threads, shared, args, together, &o);
+    if (r != CU_OK || o.kind != FAKE_OP_LAUNCH)
+        return r == CU_OK ? fake_stream_add(s, o) : r;
     fake.counts.launches++;
     fake.counts.squares += f->run == emulated_squares || f->run == emulated_experts;
     fake.counts.halves += f->run == emulated_bulk && o.run.halves;
     fake.counts.phases += o.run.end - o.run.first;
-    if (!together && o.run.end - o.run.first > 1)
-        return fake_misused(CU_LAUNCH_FAILED,
-                            "phases that wait for blocks which need not be there");
     return fake_stream_add(s, o);
 }
 
@@ -605,6 +617,81 @@ static cu_result fake_cuLaunchCooperativeKernel(cu_function f, unsigned grid_x, 
     if ((int)grid_x > fake.card.multiprocessors)
         return (cu_result)CU_COOPERATIVE_LAUNCH_TOO_LARGE;
     return launch(f, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, s, args, true);
+}
+
+static cu_result fake_cuGraphCreate(cu_graph *out_g, unsigned flags)
+{
+    BEGIN(cuGraphCreate, CONTEXT);
+    if (flags != 0)
+        return fake_misused(CU_INVALID_VALUE, "a graph with flags %u", flags);
+    *out_g = fake_graph_create();
+    return *out_g ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+/* Of a launch, behind all of what was added before. */
+static cu_result fake_cuGraphAddNode(cu_node *out_n, cu_graph g, const cu_node *behind,
+                                     const cu_edge *edge, size_t n, cu_node_params *what)
+{
+    BEGIN(cuGraphAddNode, CONTEXT);
+    const cu_kernel_node *k = &what->kernel;
+    const cu_edge none = {0};
+    cu_edge e = n ? *edge : none;
+    const bool overlaps = e.from_port == CU_PORT_PROGRAMMATIC && e.type == CU_EDGE_PROGRAMMATIC;
+    if (what->type != CU_NODE_KERNEL || what->fill[0] || what->fill[1] || what->fill[2] ||
+        what->last || k->extra || k->kernel || k->block_y != 1 || k->block_z != 1)
+        return fake_misused(CU_INVALID_VALUE, "a node that is no launch of ours");
+    if (overlaps)
+        e.from_port = e.type = 0;
+    if (memcmp(&e, &none, sizeof e) != 0 || (overlaps && fake.card.old))
+        return fake_misused(CU_INVALID_VALUE, "an edge that this card has not");
+    fake_op o;
+    cu_result r = launch_of(k->f, (unsigned[]){k->grid_x, k->grid_y, k->grid_z}, k->block_x,
+                            k->shared_bytes, k->args, false, &o);
+    if (r != CU_OK)
+        return r;
+    if (o.kind != FAKE_OP_LAUNCH || n > 1 || !fake_graph_is(g))
+        return fake_misused(CU_INVALID_VALUE, "a node that is none of a chain of phases");
+    *out_n = fake_graph_add(g, n ? *behind : NULL, overlaps, &o);
+    return *out_n ? CU_OK : fake_misused(CU_INVALID_VALUE, "a node that is behind another");
+}
+
+static cu_result fake_cuGraphInstantiateWithFlags(cu_graph_exec *out_x, cu_graph g,
+                                                  unsigned long long flags)
+{
+    BEGIN(cuGraphInstantiateWithFlags, CONTEXT);
+    if (flags != 0 || !fake_graph_is(g))
+        return fake_misused(CU_INVALID_VALUE, "no graph, or one with flags %llu", flags);
+    *out_x = fake_graph_instantiate(g);
+    return *out_x ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+static cu_result fake_cuGraphLaunch(cu_graph_exec x, cu_stream s)
+{
+    BEGIN(cuGraphLaunch, CONTEXT);
+    fake_graph_size size;
+    cu_result r = fake_graph_launch(x, s, &size);
+    fake.counts.launches++;
+    fake.counts.graphs++;
+    fake.counts.nodes += size.nodes;
+    fake.counts.overlaps += size.overlaps;
+    fake.counts.phases += size.phases;
+    return r == (cu_result)CU_INVALID_HANDLE ? fake_misused(r, "a graph that is not there") : r;
+}
+
+static cu_result fake_cuGraphExecDestroy(cu_graph_exec x)
+{
+    BEGIN(cuGraphExecDestroy, CONTEXT | WHEN_LOST);
+    return fake_graph_exec_destroy(x)
+               ? CU_OK
+               : fake_misused((cu_result)CU_INVALID_HANDLE, "a graph destroyed that is not there");
+}
+
+static cu_result fake_cuGraphDestroy(cu_graph g)
+{
+    BEGIN(cuGraphDestroy, CONTEXT | WHEN_LOST);
+    return fake_graph_destroy(g)
+               ? CU_OK
+               : fake_misused((cu_result)CU_INVALID_HANDLE, "a graph destroyed that is not there");
 }
 
 /* Kernels that are emulated need no tables: this looks at what is asked for. */

@@ -44,6 +44,8 @@ typedef struct {
     int64_t squares;                          /* launches of weft_squares and weft_experts */
     int64_t halves;                           /* and of weft_bulk with operands that are f16 */
     int64_t launches, phases, copies_in, copies_out, copies, waits;
+    int64_t graphs;              /* launches that are graphs; */
+    int64_t nodes, overlaps;     /* theirs, and those that may begin before the one before ends */
     int64_t bytes_in, bytes_out; /* of copies */
     int64_t chosen;              /* tokens, by the card */
 } fake_counts;
@@ -53,6 +55,6 @@ const char *fake_name(fake_fn f);
 const char *fake_misuse(void); /* the first; NULL: none */
 /* Keeps the text if it is the first; returns r. */
 cu_result fake_misused(cu_result r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool fake_holds_nothing(void); /* neither memory nor contexts, streams or modules */
+bool fake_holds_nothing(void); /* neither memory nor contexts, streams, modules or graphs */
 
 #endif

@@ -41,7 +41,7 @@ __attribute__((destructor)) static void end_card(void)
     enum { MISUSED = 99 };
     const char *misused = fake_misuse();
     if (!misused && !fake_holds_nothing())
-        misused = "memory, a context, a stream or a module was not given back";
+        misused = "memory, a context, a stream, a module or a graph was not given back";
     if (!misused)
         return;
     fprintf(stderr, "the tests' card: %s\n", misused);

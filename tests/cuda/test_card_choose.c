@@ -147,6 +147,16 @@ START_TEST(texts_with_windows_are_the_hosts)
 }
 END_TEST
 
+/* The batch, and the tokens in it, are in front of the graph. */
+START_TEST(texts_by_graphs_are_the_hosts)
+{
+    setenv("WEFT_CUDA_CALLS", "graph", 1);
+    same_texts("llama-mha", 2);
+    unsetenv("WEFT_CUDA_CALLS");
+    ck_assert_int_gt(fake_seen().graphs, 10);
+}
+END_TEST
+
 /* Logits stay where they are, and the card has its next work before the host sees a token. */
 START_TEST(little_is_copied_and_nobody_waits)
 {
@@ -332,6 +342,6 @@ START_TEST(many_rows_are_chosen_at_once)
 END_TEST
 
 SUITE_MAIN("card_choose", texts_are_the_hosts, texts_with_windows_are_the_hosts,
-           little_is_copied_and_nobody_waits, what_was_queued_can_be_dropped, with_windows_too,
-           cancelled_calls_leave_nothing, rows_have_samplers_of_their_own,
-           many_rows_are_chosen_at_once)
+           texts_by_graphs_are_the_hosts, little_is_copied_and_nobody_waits,
+           what_was_queued_can_be_dropped, with_windows_too, cancelled_calls_leave_nothing,
+           rows_have_samplers_of_their_own, many_rows_are_chosen_at_once)

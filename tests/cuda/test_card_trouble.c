@@ -13,6 +13,14 @@ static const fake_card small_card = {.cards = 1,
                                      .shared_bytes = 100 << 10,
                                      .together = true};
 
+/* Whose calls of few rows are graphs. */
+static const fake_card apart_card = {.cards = 1,
+                                     .version = CUDA_VERSION_LEAST,
+                                     .multiprocessors = 1,
+                                     .threads = 32,
+                                     .card_bytes = (size_t)1 << 30,
+                                     .shared_bytes = 100 << 10};
+
 static card_model model;
 
 static void fresh(const fake_card *c)
@@ -83,8 +91,8 @@ static weft_status use_card(void)
 static bool gives_back(fake_fn f)
 {
     return f == FAKE_cuMemFree || f == FAKE_cuMemFreeHost || f == FAKE_cuStreamDestroy ||
-           f == FAKE_cuModuleUnload || f == FAKE_cuCtxPopCurrent ||
-           f == FAKE_cuDevicePrimaryCtxRelease;
+           f == FAKE_cuModuleUnload || f == FAKE_cuCtxPopCurrent || f == FAKE_cuGraphDestroy ||
+           f == FAKE_cuGraphExecDestroy || f == FAKE_cuDevicePrimaryCtxRelease;
 }
 
 static void expect_one_error(const char *what, int64_t n)
@@ -96,10 +104,10 @@ static void expect_one_error(const char *what, int64_t n)
 }
 
 /* Call n of the function fails; false: there are fewer. */
-static bool run_failing(fake_fn f, int64_t n)
+static bool run_failing(const fake_card *card, fake_fn f, int64_t n)
 {
     bool allocates = f == FAKE_cuMemAlloc || f == FAKE_cuMemHostAlloc;
-    fresh(&small_card);
+    fresh(card);
     fake_fail_at(f, n, allocates ? CU_OUT_OF_MEMORY : CU_LAUNCH_FAILED);
     ended = false;
     weft_status st = use_card();
@@ -122,44 +130,77 @@ static bool run_failing(fake_fn f, int64_t n)
 }
 
 /* Each of the first calls, then not all of those that are made often. */
-static void fail_functions(fake_fn first, fake_fn end)
+static void fail_functions(const fake_card *card, fake_fn first, fake_fn end, int64_t least)
 {
     model = card_model_open("llama-mha", NULL);
     model.p = card_plan(&model, DT_F32, 4);
     int64_t reached = 0;
     for (fake_fn f = first; f < end; f++) {
         int64_t n = 0;
-        while (run_failing(f, n))
+        while (run_failing(card, f, n))
             n += 1 + n / 3;
         reached += n > 0;
     }
-    ck_assert_int_gt(reached, 8);
-    fresh(&small_card);
+    ck_assert_int_ge(reached, least);
+    fresh(card);
     ck_assert_int_eq(use_card(), WEFT_OK); /* as good as new */
     card_model_close(&model);
 }
 
 START_TEST(functions_may_fail)
 {
-    fail_functions(0, FAKE_cuMemAlloc);
+    fail_functions(&small_card, 0, FAKE_cuMemAlloc, 9);
 }
 END_TEST
 
 START_TEST(functions_of_memory_and_launches_may_fail)
 {
-    fail_functions(FAKE_cuMemAlloc, FAKE_COUNT);
+    fail_functions(&small_card, FAKE_cuMemAlloc, FAKE_COUNT, 9);
+}
+END_TEST
+
+START_TEST(functions_of_graphs_may_fail)
+{
+    fail_functions(&apart_card, FAKE_cuGraphCreate, FAKE_cuGraphDestroy + 1, 6);
+}
+END_TEST
+
+/* A call whose graph cannot be made or launched changes nothing, and the next one is right. */
+START_TEST(calls_go_on_without_a_graph)
+{
+    static const fake_fn fails[] = {FAKE_cuGraphCreate, FAKE_cuGraphAddNode,
+                                    FAKE_cuGraphInstantiateWithFlags, FAKE_cuGraphLaunch};
+    session *s = NULL;
+    model = card_model_open("llama-mha", NULL);
+    device *d = card_open(model.dg, &apart_card);
+    session_options opt = card_options(&model, d);
+    ck_assert_int_eq(session_create(model.dg, model.p, model_file_source(model.mf), &opt, &s),
+                     WEFT_OK);
+    for (size_t i = 0; i < COUNT_OF(fails); i++) {
+        diag_reset(model.dg);
+        fake_fail_at(fails[i], fails[i] == FAKE_cuGraphAddNode ? 3 : 0, CU_OUT_OF_MEMORY);
+        ck_assert_int_ne(eval(s, 0, 0, 2), WEFT_OK);
+        expect_one(model.dg, W1610, "beginning a call failed on cuda:0");
+    }
+    for (int64_t at = 0; at < 6; at += 2) {
+        ck_assert_int_eq(eval(s, 0, at, 2), WEFT_OK);
+        ck_assert_double_le(card_off(&model, s, at, 2), 1e-4);
+    }
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&model);
 }
 END_TEST
 
 /* At any operation: the session fails from there on, and ends. */
-START_TEST(cards_may_be_lost)
+static void lose(const fake_card *card)
 {
     model = card_model_open("llama-mha", NULL);
     model.p = card_plan(&model, DT_F32, 4);
     weft_status st = WEFT_ERR_TARGET;
     int64_t n = 0;
     for (; st != WEFT_OK; n += 1 + n / 6) {
-        fresh(&small_card);
+        fresh(card);
         fake_lose_at(n);
         st = use_card();
         if (st != WEFT_OK)
@@ -169,6 +210,12 @@ START_TEST(cards_may_be_lost)
     }
     ck_assert_int_gt(n, 20);
     card_model_close(&model);
+}
+
+START_TEST(cards_may_be_lost)
+{
+    lose(&small_card);
+    lose(&apart_card);
 }
 END_TEST
 
@@ -278,7 +325,7 @@ START_TEST(calls_may_be_cancelled)
 }
 END_TEST
 
-/* The same wherever in a call a card hears of it: with all phases in one launch, and with a launch for each. */
+/* The same wherever in a call a card hears of it: with all phases in one launch, and with a graph of them. */
 static void cancel_at_every_look(const fake_card *c, int64_t rows, int least)
 {
     model = card_model_open("llama-mha", NULL);
@@ -320,6 +367,6 @@ START_TEST(calls_may_be_cancelled_in_their_middle)
 END_TEST
 
 SUITE_MAIN("card_trouble", functions_may_fail, functions_of_memory_and_launches_may_fail,
-           cards_may_be_lost, cards_may_be_too_small, cards_may_not_be_there,
-           plans_of_others_are_refused, calls_may_be_cancelled,
-           calls_may_be_cancelled_in_their_middle)
+           functions_of_graphs_may_fail, calls_go_on_without_a_graph, cards_may_be_lost,
+           cards_may_be_too_small, cards_may_not_be_there, plans_of_others_are_refused,
+           calls_may_be_cancelled, calls_may_be_cancelled_in_their_middle)

@@ -21,6 +21,15 @@ for more in '' "--lora $models/stories-7m-pirate"; do
     on_card run --device cuda -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
     cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
 done
+# The same by every form of launch, and no other.
+for calls in persistent graph launches; do
+    WEFT_CUDA_CALLS=$calls on_card run --device cuda -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >card
+    WEFT_CUDA_CALLS=$calls on_card verify --device cuda -m "$golden/llama-mha" -n 4 >said || fail "verify, $calls: $(cat said)"
+    "$weft" run -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >cpu
+    cmp -s cpu card || fail "$calls: the card says '$(cat card)', the CPU '$(cat cpu)'"
+done
+if WEFT_CUDA_CALLS=fast on_card run --device cuda -m "$models/stories-7m" -p Once 2>said; then fail 'there is a fast way'; fi
+grep -q 'W1618.*WEFT_CUDA_CALLS=fast: expected persistent, graph or launches' said || fail "fast: $(cat said)"
 # Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
 for what in Q4_K:227 BF16:227 'BF16:227 --exact' Q4_K:163; do
     shared=${what#*:}
