@@ -1,7 +1,8 @@
 /* launch_cuda.cuh - launches that overlap: a kernel may begin while the one before it ends.
  *
  * Whoever is launched so (CU_LAUNCH_DEPENDENT) waits for all before it by itself; until then it may read what no kernel writes:
- * weights, and tables. Each kernel waits, whatever it has to do: the next one knows of those before only by it. */
+ * weights, and tables. Each kernel waits, whatever it has to do: the next one knows of those before only by it. Of weft_phases the warps
+ * that compute wait; those that copy read nothing else. */
 #ifndef WEFT_KERNELS_CUDA_LAUNCH_CUDA_CUH
 #define WEFT_KERNELS_CUDA_LAUNCH_CUDA_CUH
 

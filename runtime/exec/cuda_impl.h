@@ -273,6 +273,8 @@ cuda_dispatch cuda_dispatch_packed(const exec *e, const cuda_bucket *c, int32_t 
 /* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
 cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
                             unsigned bytes, void **args);
+/* Of a bucket whose steps are loaded: which of its phases share values of a block (cuda_bucket.lasts). */
+void cuda_lasting_find(cuda_bucket *c);
 /* Shared memory of a block of weft_squares, and of weft_experts; 0: they cannot run. */
 size_t cuda_squares_shared(const exec *e);
 size_t cuda_experts_shared(const exec *e, const kargs *k);

@@ -5,6 +5,60 @@
 #include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
 
+/* ---- values that outlast a phase ---- */
+
+static void phase_lasts(cuda_bucket *c, int32_t phase)
+{
+    for (int32_t i = 0; i < c->plan->n_item; i++)
+        c->lasts[i] = c->lasts[i] || c->plan->item[i].phase == phase;
+}
+
+static int32_t phase_of(const cuda_bucket *c, int32_t step)
+{
+    return c->plan->item[c->steps[step].item].phase;
+}
+
+/* The step before number i that made a value of the block's own at this offset; -1: none. */
+static int32_t local_maker(const cuda_bucket *c, int32_t i, int64_t offset)
+{
+    while (--i >= 0)
+        for (int out = 0; out < K_OUT_MAX; out++) {
+            const plan_operand *o = &c->plan->step[i].out[out];
+            if (o->space == SPACE_LOCAL && o->offset == offset)
+                return i;
+        }
+    return -1;
+}
+
+/* Where phases are launches of their own, those that share values of a block have them in the card's memory. A value is whole, and is
+ * read where it was made. */
+void cuda_lasting_find(cuda_bucket *c)
+{
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        for (int in = 0; in < K_IN_MAX; in++) {
+            const plan_operand *x = &c->plan->step[i].in[in];
+            if (x->space != SPACE_LOCAL)
+                continue;
+            const int32_t from = local_maker(c, i, x->offset);
+            if (from >= 0 && phase_of(c, from) == phase_of(c, i))
+                continue;
+            phase_lasts(c, phase_of(c, i));
+            if (from >= 0)
+                phase_lasts(c, phase_of(c, from));
+        }
+}
+
+/* Is a value of a block in one of a phase's items read in another phase than it is made in? */
+static bool outlasts(const cuda_bucket *c, const cuda_phase *p)
+{
+    bool does = false;
+    for (int32_t i = p->first; i < p->first + p->n_item; i++)
+        does = does || c->lasts[i];
+    return does;
+}
+
+/* ---- launches ---- */
+
 size_t cuda_squares_shared(const exec *e)
 {
     return (size_t)cuda_squares_bytes((int64_t)e->d->shared_bytes[CUDA_GRID_squares], 0);
@@ -55,15 +109,6 @@ cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsig
 static uint32_t *gate_at(const exec *e, uint32_t number)
 {
     return (uint32_t *)(void *)(e->card + e->at.gate) + number % CUDA_GATES;
-}
-
-/* Is a value of a block in one of a phase's items read in another phase than it is made in? */
-static bool outlasts(const cuda_bucket *c, const cuda_phase *p)
-{
-    bool does = false;
-    for (int32_t i = p->first; i < p->first + p->n_item; i++)
-        does = does || c->lasts[i];
-    return does;
 }
 
 /* How phases [first, end) of a call are launched. shared: bytes of a block that are in shared memory; 0: all are in the card's.

@@ -391,51 +391,6 @@ static void drop_sheets(cuda_bucket *c)
             c->steps[i].cut = (cuda_cut){0};
 }
 
-/* ---- values that outlast a phase ---- */
-
-static void phase_lasts(cuda_bucket *c, int32_t phase)
-{
-    for (int32_t i = 0; i < c->plan->n_item; i++)
-        c->lasts[i] = c->lasts[i] || c->plan->item[i].phase == phase;
-}
-
-static int32_t phase_of(const cuda_bucket *c, int32_t step)
-{
-    return c->plan->item[c->steps[step].item].phase;
-}
-
-/* The step before number i that made a value of the block's own at this offset; -1: none. */
-static int32_t local_maker(const cuda_bucket *c, int32_t i, int64_t offset)
-{
-    while (--i >= 0)
-        for (int out = 0; out < K_OUT_MAX; out++) {
-            const plan_operand *o = &c->plan->step[i].out[out];
-            if (o->space == SPACE_LOCAL && o->offset == offset)
-                return i;
-        }
-    return -1;
-}
-
-/* Where phases are launches of their own, those that share values of a block have them in the card's memory. A value is whole, and is
- * read where it was made. */
-static void find_lasting(cuda_bucket *c)
-{
-    for (int32_t i = 0; i < c->plan->n_step; i++)
-        for (int in = 0; in < K_IN_MAX; in++) {
-            const plan_operand *x = &c->plan->step[i].in[in];
-            if (x->space != SPACE_LOCAL)
-                continue;
-            const int32_t from = local_maker(c, i, x->offset);
-            if (from >= 0 && phase_of(c, from) == phase_of(c, i))
-                continue;
-            phase_lasts(c, phase_of(c, i));
-            if (from >= 0)
-                phase_lasts(c, phase_of(c, from));
-        }
-}
-
-/* ---- all of them ---- */
-
 static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
                               const kernel_row *const *rows)
 {
@@ -465,7 +420,7 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
             for (int32_t k = 0; k < it->n_step; k++)
                 c->steps[it->first + k].item = i;
         }
-        find_lasting(c);
+        cuda_lasting_find(c);
     }
     return WEFT_OK;
 }
