@@ -21,8 +21,16 @@ static __device__ inline member member_of(const cuda_run &r, char *memory, kargs
                   {0, 0}};
 }
 
-/* Begins a launch that is one phase; false: it was cancelled. Then the next one sees that too, as it begins after all blocks of
- * this one have asked. */
+/* Begins a launch that is one phase; false: it was cancelled. */
+static __device__ inline bool phase_begin(const cuda_run &r)
+{
+    const bool stop = is_cancelled(r);
+    launch_next();
+    launch_wait();
+    return !stop;
+}
+
+/* The same, with its tables on their way before. */
 static __device__ inline bool phase_begin(const cuda_run &r, const cuda_phase &p)
 {
     const bool stop = is_cancelled(r);
@@ -68,9 +76,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
     weft_experts(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
-    launch_next();
-    launch_wait();
-    if (!is_cancelled(r))
+    if (phase_begin(r))
         expert_squares_run(r, dynamic);
 }
 
@@ -123,9 +129,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
     weft_unpack(const __grid_constant__ cuda_run r)
 {
-    launch_next();
-    launch_wait();
-    if (is_cancelled(r))
+    if (!phase_begin(r))
         return;
     if (r.halves)
         unpack_run<true>(r);
@@ -138,9 +142,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
     weft_squares(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
-    launch_next();
-    launch_wait();
-    if (!is_cancelled(r))
+    if (phase_begin(r))
         squares_run(r, dynamic);
 }
 
@@ -156,9 +158,7 @@ extern "C" void weft_bulk(cuda_run r)
 #ifndef __CUDACC__
     const cuda_tiles tiles = {};
 #endif
-    launch_next();
-    launch_wait();
-    if (!is_cancelled(r))
+    if (phase_begin(r))
         bulk_run(r, tiles, dynamic);
 }
 

@@ -188,6 +188,8 @@ static __device__ uint32_t block_word(uint32_t of_first)
     return (uint32_t)words->word[0];
 }
 
+/* Each block asks before its launch lets the next one begin: so all that begin later see what any of this one has seen, and none meets values
+ * that were left out. */
 static __device__ bool is_cancelled(const cuda_run &r)
 {
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
@@ -284,9 +286,8 @@ static __device__ inline void batch_take(const member &m, const cuda_call &call)
 
 /* All phases of a launch, between which blocks wait for each other. Tables and weights are asked for before the launch before has
  * ended. */
-static __device__ void phases_run(const member &m, ahead &a, const cuda_call &call)
+static __device__ void phases_run(const member &m, ahead &a, const cuda_call &call, bool stop)
 {
-    const bool stop = is_cancelled(*m.r);
     if (threadIdx.x == 0) {
         a.skip = stop;
         a.seen[0] = stop ? GATE_SKIP : 0;
@@ -521,7 +522,6 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __shared__ member m;
     __shared__ uint64_t full[PACKS], used[PACKS];
     ahead &a = block_ahead();
-    launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
     char *batch = dynamic + PACKS_BYTES, *ring = batch + r.batch_bytes;
     char *after = r.ring && !SHAPES_SHEETS
@@ -574,12 +574,14 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         return;
     }
     computer_begins();
+    const bool stop = is_cancelled(run);
+    launch_next();
     if (r.pack) {
-        phases_run(m, a, of.call);
+        phases_run(m, a, of.call, stop);
         return;
     }
     launch_wait();
-    if (!is_cancelled(run))
+    if (!stop)
         phase_run<ALL_KERNELS>(m, run.phase[run.first]);
 }
 
