@@ -85,14 +85,25 @@ static void drop(const exec *e, cuda_bucket *c)
     c->graph = NULL;
 }
 
+/* Are its nodes those of the call at hand? They are launched alike but for their number, and for where each has its values. */
+static bool is_of_call(const cuda_bucket *c)
+{
+    bool is = c->graph_phases == c->n_phase;
+    for (int32_t i = 0; i < c->n_phase && is; i++)
+        is = c->graph_lasts[i] == cuda_outlasts(c, &c->phases[i]);
+    return is;
+}
+
 cu_result cuda_graph_launch(const exec *e, cuda_bucket *c)
 {
     cu_result r = CU_OK;
     WEFT_ASSERT(c->packed && !c->apart && !e->measure && e->call.bytes == 0);
-    if (c->graph && c->graph_phases != c->n_phase)
+    if (c->graph && !is_of_call(c))
         drop(e, c);
     if (!c->graph) {
         c->graph_phases = c->n_phase;
+        for (int32_t i = 0; i < c->n_phase; i++)
+            c->graph_lasts[i] = cuda_outlasts(c, &c->phases[i]);
         r = make(e, c, &c->graph);
     }
     return r == CU_OK ? e->d->driver->cuGraphLaunch(c->graph, e->stream) : r;

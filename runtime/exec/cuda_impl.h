@@ -152,22 +152,25 @@ typedef struct {
     size_t *scratch;         /* [n_step]: bytes that each needs */
     uint8_t *unpacks;        /* [n_item] of room: the cuda_unpacking of each phase of the call */
     uint8_t *grid;           /* [n_item] of room: the cuda_grid of each phase of the call */
-    bool *
-        lasts; /* [n_item]: does its phase have a value of a block's own that another phase has too? */
+    /* [n_item]: of one of the plan's phases that has a value of a block's own which another has too. Looked at where phases with packs are
+     * launches of their own. */
+    bool *lasts;
+    /* [n_item] of room: whether each phase of the graph at hand has such. */
+    bool *graph_lasts;
     int32_t *heads; /* [n_step]: of the first of a phase the shape that does what belongs to some
                        heads of its steps (cuda_heads.c), where the image has one; or -1 */
     int32_t n_shape;
-    int32_t n_phase;     /* of the call */
-    bool packed;         /* phases have packs, and blocks these in shared memory: of few rows */
-    bool at_once;        /* and all of them are one launch */
-    cu_graph_exec graph; /* or this one, of so many phases; NULL: there is none yet */
-    int32_t graph_phases;
-    size_t local_bytes; /* of each block: values; scratch is behind them */
-    size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
-    size_t ring_x;      /* of the ring, for weights on their way: what is for x; */
-    size_t ring_bytes;  /* in all; 0: there is none */
-    int ring_slots;     /* of a warp, */
-    size_t ring_slot;   /* and the bytes of each: of the largest chunk */
+    int32_t n_phase;      /* of the call */
+    bool packed;          /* phases have packs, and blocks these in shared memory: of few rows */
+    bool at_once;         /* and all of them are one launch */
+    cu_graph_exec graph;  /* or this one; NULL: there is none yet */
+    int32_t graph_phases; /* its nodes */
+    size_t local_bytes;   /* of each block: values; scratch is behind them */
+    size_t shared;        /* bytes of a block that are in shared memory; 0: all are in the card's */
+    size_t ring_x;        /* of the ring, for weights on their way: what is for x; */
+    size_t ring_bytes;    /* in all; 0: there is none */
+    int ring_slots;       /* of a warp, */
+    size_t ring_slot;     /* and the bytes of each: of the largest chunk */
     bool sheets;       /* slots are of all warps, in scratch (few_size.h); by its own image alone */
     size_t sheet_slot; /* bytes of these */
     size_t batch_bytes; /* beside all these: for a copy of the batch */
@@ -270,6 +273,8 @@ typedef struct {
     cuda_launch with;
 } cuda_dispatch;
 cuda_dispatch cuda_dispatch_packed(const exec *e, const cuda_bucket *c, int32_t i);
+/* Is a value of a block in one of a phase's items read in another phase than it is made in? */
+bool cuda_outlasts(const cuda_bucket *c, const cuda_phase *p);
 /* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
 cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
                             unsigned bytes, void **args);
@@ -280,7 +285,7 @@ size_t cuda_squares_shared(const exec *e);
 size_t cuda_experts_shared(const exec *e, const kargs *k);
 
 /* cuda_graph.c: what the environment asks for, W1618 for what cannot be; the phases of a call as a graph, which is made when there is
- * none of as many; and the end of all graphs, when the stream has ended. */
+ * none of these; and the end of all graphs, when the stream has ended. */
 weft_status cuda_calls_find(weft_diag *dg, cuda_device *d) WEFT_MUST_USE;
 cu_result cuda_graph_launch(const exec *e, cuda_bucket *c);
 void cuda_graphs_free(exec *e);

@@ -48,8 +48,7 @@ void cuda_lasting_find(cuda_bucket *c)
         }
 }
 
-/* Is a value of a block in one of a phase's items read in another phase than it is made in? */
-static bool outlasts(const cuda_bucket *c, const cuda_phase *p)
+bool cuda_outlasts(const cuda_bucket *c, const cuda_phase *p)
 {
     bool does = false;
     for (int32_t i = p->first; i < p->first + p->n_item; i++)
@@ -140,7 +139,7 @@ static cuda_dispatch dispatch_of(const exec *e, const cuda_bucket *c, int32_t fi
         .blocks = shared ? NULL : e->blocks,
         .block_bytes = shared ? shared : e->block_bytes,
         .local_bytes = c->local_bytes,
-        .values = packed && shared && one && outlasts(c, &c->phases[first]) ? e->blocks : NULL,
+        .values = packed && shared && one && cuda_outlasts(c, &c->phases[first]) ? e->blocks : NULL,
         .values_bytes = e->block_bytes,
         .ring = packed ? c->ring_slots : 0,
         .ring_x = packed ? (uint32_t)c->ring_x : 0,

@@ -103,6 +103,7 @@ static void carve_own(carving *c, exec *e)
         to.grid = carve(c, (size_t)b->n_item, sizeof *to.grid);
         to.unpacks = carve(c, (size_t)b->n_item, sizeof *to.unpacks);
         to.lasts = carve(c, (size_t)b->n_item, sizeof *to.lasts);
+        to.graph_lasts = carve(c, (size_t)b->n_item, sizeof *to.graph_lasts);
         to.heads = carve(c, (size_t)b->n_step, sizeof *to.heads);
         if (c->base)
             e->buckets[i] = to;
