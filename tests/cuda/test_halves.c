@@ -148,8 +148,9 @@ static void multiply(linear *l, int n, void *const *x, kact act, int threads)
     free(unpacked);
 }
 
-/* What f32's own sums are off by, and what lies below 2^-39 of a row's largest. One f16 is off by up to 2^-12 of a number, 2^-13 as a
- * rule, in any direction: so products are off by as much of the root of the sum of their squares, and hardly one by eight times that. */
+/* What f32's own sums are off by, and what lies below 2^-39 of a row's largest. One f16 is off by up to 2^-11 of a number, less than
+ * 2^-12 as a rule, in any direction: so products are off by as much of the root of the sum of their squares, and hardly one by four times
+ * that. */
 static double bound(const float *x, const float *w, int64_t n, kact act, double *out_sum)
 {
     double sum = 0, size = 0, squares = 0, x_most = 0, w_most = 0;
@@ -161,7 +162,7 @@ static double bound(const float *x, const float *w, int64_t n, kact act, double 
         w_most = fmax(w_most, fabs((double)w[c]));
     }
     *out_sum = sum;
-    const double rounded = act == ACT_BF2T ? 8 * 0x1p-13 * sqrt(squares) : 0;
+    const double rounded = act == ACT_BF2T ? 4 * 0x1p-12 * sqrt(squares) : 0;
     return rounded + size * 0x1p-22 * sqrt((double)n) + 0x1p-39 * (double)n * x_most * w_most +
            0x1p-149;
 }

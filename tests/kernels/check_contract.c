@@ -76,9 +76,9 @@ typedef struct {
 static limits limits_make(check *c, const kernel_row *row, dtype t, int64_t n)
 {
     /* As one bf16; or as two of which the second ones are not multiplied with second parts of activations, 2^-8 of either. */
-    const double round = row->act == ACT_BF1 && t != DT_BF16        ? 0x1p-8
-                         : act_rounds_near(row->act) && t == DT_F16 ? 0x1p-16
-                                                                    : 0;
+    const double round = row->act == ACT_BF1 && t != DT_BF16                           ? 0x1p-8
+                         : act_rounds_near(row->act) && t == DT_F16 && row->most <= 64 ? 0x1p-16
+                                                                                       : 0;
     return (limits){check_numbers(c, n), round > 0 ? check_numbers(c, n) : NULL, round};
 }
 
