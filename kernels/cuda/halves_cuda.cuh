@@ -5,7 +5,7 @@
  * stay as they are stored. A number of x is
  *
  *   one f16, the nearest, 11 bits, where the plan has two bf16 (ACT_BF2T): one product for each number in place of two or three. What is
- *   lost of it is at most 2^-12 of it, where one bf16 loses eight times and more: 2^-9.
+ *   lost of it is at most 2^-11 of it, where one bf16 loses eight times as much: 2^-8.
  *   two f16, the nearest and the one nearest to the rest, 22 bits, where the plan has three bf16 (ACT_BF3T): two products in place of
  *   three, or five with F16 weights. What is lost is at most 2^-23 of it.
  *
