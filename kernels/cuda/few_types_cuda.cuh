@@ -198,7 +198,8 @@ static __device__ inline void few_values_k(const few_x_groups<R, NT> &x, shared_
 {
     enum { HALF = 4, GROUPS = NT == 1 ? 2 * HALF : (int)HALF };
     const few_scales s0 = few_scales_of<R>(shared_16(w)), s8 = few_scales_of<R>(shared_16(w8));
-    int all[NT][4] = {}, other[NT][4] = {}; /* sums that do not wait for each other */
+    int all[NT][4] = {},
+        other[NT][4] = {}; /* sums that do not wait for each other, where there are registers */
     UNROLL
     for (int first = 0; first < 2 * HALF; first += GROUPS) {
         uint32_t a[GROUPS][4];
@@ -222,7 +223,7 @@ static __device__ inline void few_values_k(const few_x_groups<R, NT> &x, shared_
             for (int g = 0; g < GROUPS; g++)
                 UNROLL
             for (int e = 0; e < 4; e++)
-                (g % 2 ? other : all)[t][e] += s[g][e] * scale[e / 2][g];
+                (NT == 1 && g % 2 ? other : all)[t][e] += s[g][e] * scale[e / 2][g];
         }
     }
     const uint32_t min0 = few_minima(s0.min), min8 = few_minima(s8.min);
@@ -419,7 +420,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
     {
         const row begin = row_of(w), other = ALIKE ? begin : row_of(w8);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
-        int all[NT][4] = {}, rest[NT][4] = {}; /* sums that do not wait for each other */
+        int all[NT][4] = {}, rest[NT][4] = {}; /* sums that do not wait for each other, as above */
         UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             uint32_t c[2][2][4], scale[2][2];
@@ -446,7 +447,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
                 for (int g = 0; g < 8; g++)
                     UNROLL
                 for (int e = 0; e < 4; e++)
-                    (g % 2 ? rest : all)[t][e] +=
+                    (NT == 1 && g % 2 ? rest : all)[t][e] +=
                         s[g][e] * (int8_t)(scale[e / 2][g / 4] >> 8 * (g % 4));
             }
         }
