@@ -92,6 +92,7 @@ static weft_session *open_session(int64_t sequences, int64_t slots, bool determi
                               .threads = threads,
                               .exec = how,
                               .device = where,
+                              .exact = where && strncmp(where, "cuda", 4) == 0,
                               .kv = WEFT_KV_F32,
                               .deterministic = deterministic,
                               .lora_slots = slots};
@@ -125,17 +126,11 @@ static void use(weft_session *s, int64_t seq, int64_t t)
     OK(weft_lora_attach(dg, s, seq, &mix, mix.slot > 0));
 }
 
-/* Of sums in another order; CUDA cards round activations to two bf16 too (golden.c). */
-static double allowed(void)
-{
-    return where && strncmp(where, "cuda", 4) == 0 ? 3e-4 : 1e-4;
-}
-
 static void compare(const text *t, int64_t row, const float *got)
 {
     for (int64_t i = 0; i < t->width; i++) {
         double want = (double)t->logits[row * t->width + i];
-        double off = fabs((double)got[i] - want) / (allowed() * (1 + fabs(want)));
+        double off = fabs((double)got[i] - want) / (1e-4 + 1e-4 * fabs(want));
         worst = off > worst ? off : worst;
         if (!(off <= 1)) {
             printf("%s row %" PRId64 ", logit %" PRId64 ": %g, expected %g\n", t->folder, row, i,
