@@ -108,7 +108,8 @@ static void time_loading(void)
     }
     adapter_source src = {.name = "made up", .n_part = sizeof part / sizeof *part, .part = part};
     uint64_t ns[TIMES];
-    adapters *a = adapters_create(&p, device_cpu(), 1);
+    const adapter_home home = {&p, device_cpu()};
+    adapters *a = adapters_create(&home, 1, 1);
     OK(adapters_bind(dg, a));
     for (int i = 0; i < TIMES; i++) {
         uint64_t start = clock_ns();

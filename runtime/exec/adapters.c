@@ -7,16 +7,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct adapters {
+/* The slots of one plan. */
+typedef struct {
     const plan *p;
     device *dev;
-    int64_t n_seq;
     void *memory;           /* of the device: all slots */
     klora *lora;            /* mixes: none, one for each slot alone, one for each sequence */
-    uint64_t *hash;         /* [n_slot]: of what it holds */
-    bool *has;              /* [n_slot] */
-    bool *seen;             /* [n_slot]: scratch of a call */
     const plan_site **site; /* [n_site]: by name */
+} place;
+
+struct adapters {
+    int32_t n_place;
+    place place[PLAN_PARTS_MAX]; /* alike but for ranks, which are of their sites */
+    int64_t n_slot, n_seq;
+    uint64_t *hash; /* [n_slot]: of what it holds */
+    bool *has;      /* [n_slot] */
+    bool *seen;     /* [n_slot]: scratch of a call */
     arena *home;
 };
 
@@ -25,44 +31,58 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const plan_site *const *)a)->name, (*(const plan_site *const *)b)->name);
 }
 
-adapters *adapters_create(const plan *p, device *dev, int64_t n_seq)
+static place place_create(const adapter_home *h, int64_t n_mix, arena *home)
+{
+    const plan *p = h->p;
+    const size_t bytes = klora_bytes(p->lora_slots, p->n_site, n_mix);
+    place x = {.p = p, .dev = h->dev, .lora = arena_alloc(home, bytes)};
+    memset(x.lora, 0, bytes);
+    *x.lora = (klora){.n_slot = p->lora_slots, .n_site = p->n_site, .n_mix = n_mix, .version = 1};
+    for (int32_t i = 0; i < p->lora_slots; i++)
+        klora_mixes(x.lora)[1 + i] = (kmix){.n = 1, .slot = {i}, .scale = {1}};
+    x.site = ARENA_ARRAY(home, const plan_site *, (size_t)p->n_site + 1);
+    for (int32_t i = 0; i < p->n_site; i++)
+        x.site[i] = &p->site[i];
+    qsort(x.site, (size_t)p->n_site, sizeof *x.site, by_name);
+    return x;
+}
+
+adapters *adapters_create(const adapter_home *from, int32_t n, int64_t n_seq)
 {
     arena *home = arena_create();
     adapters *a = ARENA_NEW(home, adapters);
-    int64_t n_slot = p->lora_slots, n_mix = 1 + n_slot + n_seq;
-    *a = (adapters){.p = p, .dev = dev, .n_seq = n_seq, .home = home};
-    size_t bytes = klora_bytes(n_slot, p->n_site, n_mix);
-    a->lora = arena_alloc(home, bytes);
-    memset(a->lora, 0, bytes);
-    *a->lora = (klora){.n_slot = n_slot, .n_site = p->n_site, .n_mix = n_mix, .version = 1};
-    for (int32_t i = 0; i < n_slot; i++)
-        klora_mixes(a->lora)[1 + i] = (kmix){.n = 1, .slot = {i}, .scale = {1}};
-    a->hash = ARENA_ARRAY(home, uint64_t, (size_t)n_slot);
-    a->has = ARENA_ARRAY(home, bool, (size_t)n_slot);
-    a->seen = ARENA_ARRAY(home, bool, (size_t)n_slot);
-    a->site = ARENA_ARRAY(home, const plan_site *, (size_t)p->n_site + 1);
-    for (int32_t i = 0; i < p->n_site; i++)
-        a->site[i] = &p->site[i];
-    qsort(a->site, (size_t)p->n_site, sizeof *a->site, by_name);
+    *a = (adapters){.n_place = n, .n_slot = from->p->lora_slots, .n_seq = n_seq, .home = home};
+    for (int32_t i = 0; i < n; i++) {
+        WEFT_ASSERT(from[i].p->lora_slots == a->n_slot);
+        a->place[i] = place_create(&from[i], 1 + a->n_slot + n_seq, home);
+    }
+    a->hash = ARENA_ARRAY(home, uint64_t, (size_t)a->n_slot);
+    a->has = ARENA_ARRAY(home, bool, (size_t)a->n_slot);
+    a->seen = ARENA_ARRAY(home, bool, (size_t)a->n_slot);
     return a;
 }
 
 weft_status adapters_bind(weft_diag *dg, adapters *a)
 {
-    return a->dev->kind->alloc(dg, a->dev, a->p->adapter_bytes, &a->memory);
+    for (int32_t i = 0; i < a->n_place; i++) {
+        place *x = &a->place[i];
+        WEFT_TRY(x->dev->kind->alloc(dg, x->dev, x->p->adapter_bytes, &x->memory));
+    }
+    return WEFT_OK;
 }
 
 void adapters_destroy(adapters *a)
 {
     if (!a)
         return;
-    a->dev->kind->free(a->dev, a->memory);
+    for (int32_t i = 0; i < a->n_place; i++)
+        a->place[i].dev->kind->free(a->place[i].dev, a->place[i].memory);
     arena_destroy(a->home); /* a itself with it */
 }
 
-size_t adapters_bytes(const adapters *a)
+size_t adapters_bytes(const adapters *a, int32_t i)
 {
-    return a->p->adapter_bytes;
+    return a->place[i].p->adapter_bytes;
 }
 
 size_t adapters_table_bytes(const adapters *a)
@@ -70,25 +90,33 @@ size_t adapters_table_bytes(const adapters *a)
     return arena_held(a->home);
 }
 
-const klora *adapters_view(const adapters *a)
+const klora *adapters_view(const adapters *a, int32_t i)
 {
-    return a->lora;
+    return a->place[i].lora;
 }
 
-const void *adapters_memory(const adapters *a)
+const void *adapters_memory(const adapters *a, int32_t i)
 {
-    return a->memory;
+    return a->place[i].memory;
 }
 
 bool adapters_has(const adapters *a, int32_t slot)
 {
-    return slot >= 1 && slot <= a->lora->n_slot && a->has[slot - 1];
+    return slot >= 1 && slot <= a->n_slot && a->has[slot - 1];
 }
 
-static kmix *mix_of_seq(const adapters *a, int64_t seq)
+/* The mix of a sequence, which is the same in all places. */
+static const kmix *mix_of_seq(const adapters *a, int64_t seq)
 {
     WEFT_ASSERT(seq >= 0 && seq < a->n_seq);
-    return &klora_mixes(a->lora)[1 + a->lora->n_slot + seq];
+    return klora_mix(a->place[0].lora, 1 + a->n_slot + seq);
+}
+
+static void mix_set(adapters *a, int64_t seq, kmix m)
+{
+    WEFT_ASSERT(seq >= 0 && seq < a->n_seq);
+    for (int32_t i = 0; i < a->n_place; i++)
+        klora_mixes(a->place[i].lora)[1 + a->n_slot + seq] = m;
 }
 
 /* ---- loading ---- */
@@ -96,10 +124,10 @@ static kmix *mix_of_seq(const adapters *a, int64_t seq)
 /* That the slot is there and no sequence uses it. */
 static weft_status check_slot(weft_diag *dg, const adapters *a, int32_t slot)
 {
-    if (slot < 1 || slot > a->lora->n_slot)
+    if (slot < 1 || slot > a->n_slot)
         return weft_fail(dg, W1407, WEFT_NOWHERE,
                          "there is no adapter slot %" PRId32 "; they are numbered 1 to %" PRId64,
-                         slot, a->lora->n_slot);
+                         slot, a->n_slot);
     for (int64_t seq = 0; seq < a->n_seq; seq++) {
         const kmix *m = mix_of_seq(a, seq);
         for (int i = 0; i < m->n; i++)
@@ -113,11 +141,14 @@ static weft_status check_slot(weft_diag *dg, const adapters *a, int32_t slot)
 
 static void empty_slot(adapters *a, int32_t slot)
 {
-    for (int64_t site = 0; site < a->lora->n_site; site++)
-        klora_ranks(a->lora, site)[slot - 1] = 0;
+    for (int32_t i = 0; i < a->n_place; i++) {
+        klora *l = a->place[i].lora;
+        for (int64_t site = 0; site < l->n_site; site++)
+            klora_ranks(l, site)[slot - 1] = 0;
+        l->version++;
+    }
     a->has[slot - 1] = false;
     a->hash[slot - 1] = 0;
-    a->lora->version++;
 }
 
 weft_status adapters_unload(weft_diag *dg, adapters *a, int32_t slot)
@@ -135,12 +166,12 @@ static bool part_is_of(const adapter_part *m, const plan_site *s)
 }
 
 /* The first of the sites of a weight, which follow each other; n_site: it has none. */
-static int32_t first_site(const adapters *a, const char *weight)
+static int32_t first_site(const place *x, const char *weight)
 {
-    int32_t low = 0, high = a->p->n_site;
+    int32_t low = 0, high = x->p->n_site;
     while (low < high) {
         int32_t mid = low + (high - low) / 2;
-        if (strcmp(a->site[mid]->name, weight) < 0)
+        if (strcmp(x->site[mid]->name, weight) < 0)
             low = mid + 1;
         else
             high = mid;
@@ -148,24 +179,34 @@ static int32_t first_site(const adapters *a, const char *weight)
     return low;
 }
 
-/* What the plan has is another shape than the adapter's, or the plan has it not. */
+/* Does a place have a site for it? Else *out_other is one of another shape, if there is one. */
+static bool place_takes(const place *x, const adapter_part *m, const plan_site **out_other)
+{
+    for (int32_t i = first_site(x, m->weight);
+         i < x->p->n_site && strcmp(m->weight, x->site[i]->name) == 0; i++) {
+        if (part_is_of(m, x->site[i]))
+            return true;
+        *out_other = x->site[i];
+    }
+    return false;
+}
+
+/* What plans have is another shape than the adapter's, or none has it. */
 static weft_status check_part(weft_diag *dg, const adapters *a, const adapter_source *src,
                               const adapter_part *m)
 {
     const plan_site *other = NULL;
-    if (m->rank < 1 || m->rank > a->p->lora_rank)
+    const int64_t most = a->place[0].p->lora_rank;
+    if (m->rank < 1 || m->rank > most)
         return weft_fail(dg, W0702, WEFT_NOWHERE,
                          "%s: %s has rank %" PRId64 ", the session's slots have room for %" PRId64,
-                         src->name, m->weight, m->rank, a->p->lora_rank);
+                         src->name, m->weight, m->rank, most);
     if (!isfinite(m->scale))
         return weft_fail(dg, W0702, WEFT_NOWHERE, "%s: the scale of %s is no number", src->name,
                          m->weight);
-    for (int32_t i = first_site(a, m->weight);
-         i < a->p->n_site && strcmp(m->weight, a->site[i]->name) == 0; i++) {
-        if (part_is_of(m, a->site[i]))
+    for (int32_t i = 0; i < a->n_place; i++)
+        if (place_takes(&a->place[i], m, &other))
             return WEFT_OK;
-        other = a->site[i];
-    }
     if (!other)
         return WEFT_OK; /* nothing that was asked for needs it */
     return weft_fail(dg, W0702, WEFT_NOWHERE,
@@ -223,11 +264,10 @@ static size_t first_part(const loading *l, const char *weight)
 }
 
 /* All parts of a site, if the adapter has any of them. */
-static weft_status load_site(weft_diag *dg, const loading *l, int32_t id)
+static weft_status load_site(weft_diag *dg, const loading *l, const place *x, int32_t id)
 {
-    adapters *a = l->a;
-    const plan_site *site = &a->p->site[id];
-    lora_shape s = plan_site_shape(a->p, site);
+    const plan_site *site = &x->p->site[id];
+    lora_shape s = plan_site_shape(x->p, site);
     size_t part_bytes = site->slot_bytes / (size_t)site->parts;
     size_t at = first_part(l, site->name), end = at;
     int64_t rank = 0;
@@ -240,12 +280,23 @@ static weft_status load_site(weft_diag *dg, const loading *l, int32_t id)
             at++;
         bool has = at < end && (site->parts == 1 || l->part[at]->index == part);
         fill_part(has ? l->part[at] : NULL, site, &s, l->buffer);
-        char *to = (char *)a->memory + site->offset + (size_t)(l->slot - 1) * site->slot_bytes +
+        char *to = (char *)x->memory + site->offset + (size_t)(l->slot - 1) * site->slot_bytes +
                    (size_t)part * part_bytes;
-        WEFT_TRY(a->dev->kind->copy_in(dg, a->dev, to, l->buffer, part_bytes));
+        WEFT_TRY(x->dev->kind->copy_in(dg, x->dev, to, l->buffer, part_bytes));
     }
-    klora_ranks(a->lora, id)[l->slot - 1] = (int32_t)rank;
+    klora_ranks(x->lora, id)[l->slot - 1] = (int32_t)rank;
     return WEFT_OK;
+}
+
+static size_t part_bytes_max(const adapters *a)
+{
+    size_t most = 1;
+    for (int32_t k = 0; k < a->n_place; k++) {
+        const plan *p = a->place[k].p;
+        for (int32_t i = 0; i < p->n_site; i++)
+            most = size_max(most, p->site[i].slot_bytes / (size_t)p->site[i].parts);
+    }
+    return most;
 }
 
 static weft_status load_sites(weft_diag *dg, const loading *l, const adapter_source *src)
@@ -256,8 +307,9 @@ static weft_status load_sites(weft_diag *dg, const loading *l, const adapter_sou
     if (src->n_part > 0)
         qsort(l->part, src->n_part, sizeof *l->part, by_place);
     empty_slot(a, l->slot);
-    for (int32_t i = 0; i < a->p->n_site; i++)
-        WEFT_TRY(load_site(dg, l, i));
+    for (int32_t k = 0; k < a->n_place; k++)
+        for (int32_t i = 0; i < a->place[k].p->n_site; i++)
+            WEFT_TRY(load_site(dg, l, &a->place[k], i));
     a->has[l->slot - 1] = true;
     a->hash[l->slot - 1] = src->hash;
     return WEFT_OK;
@@ -265,17 +317,14 @@ static weft_status load_sites(weft_diag *dg, const loading *l, const adapter_sou
 
 weft_status adapters_load(weft_diag *dg, adapters *a, int32_t slot, const adapter_source *src)
 {
-    size_t most = 1;
     WEFT_TRY(check_slot(dg, a, slot));
     for (size_t i = 0; i < src->n_part; i++)
         WEFT_TRY(check_part(dg, a, src, &src->part[i]));
-    for (int32_t i = 0; i < a->p->n_site; i++)
-        most = size_max(most, a->p->site[i].slot_bytes / (size_t)a->p->site[i].parts);
     loading l = {.a = a,
                  .slot = slot,
                  .n_part = src->n_part,
                  .part = mem_try_alloc((src->n_part + 1) * sizeof *l.part),
-                 .buffer = mem_try_aligned(PLAN_ALIGN, most)};
+                 .buffer = mem_try_aligned(PLAN_ALIGN, part_bytes_max(a))};
     weft_status status =
         l.part && l.buffer ? load_sites(dg, &l, src)
                            : weft_fail(dg, W1110, WEFT_NOWHERE, "no memory to load %s", src->name);
@@ -314,11 +363,11 @@ weft_status adapters_attach(weft_diag *dg, adapters *a, int64_t seq, const adapt
 {
     kmix m = {0};
     for (size_t i = 0; i < n; i++) {
-        if (use[i].slot < 1 || use[i].slot > a->lora->n_slot)
+        if (use[i].slot < 1 || use[i].slot > a->n_slot)
             return weft_fail(dg, W1407, WEFT_NOWHERE,
                              "there is no adapter slot %" PRId32
                              "; they are numbered 1 to %" PRId64,
-                             use[i].slot, a->lora->n_slot);
+                             use[i].slot, a->n_slot);
         if (!a->has[use[i].slot - 1])
             return weft_fail(dg, W1407, WEFT_NOWHERE, "adapter slot %" PRId32 " is empty",
                              use[i].slot);
@@ -330,13 +379,13 @@ weft_status adapters_attach(weft_diag *dg, adapters *a, int64_t seq, const adapt
         if (!isfinite(m.scale[i]))
             return weft_fail(dg, W1406, WEFT_NOWHERE,
                              "the scale of adapter slot %" PRId32 " is no number", m.slot[i] + 1);
-    *mix_of_seq(a, seq) = m;
+    mix_set(a, seq, m);
     return WEFT_OK;
 }
 
 void adapters_share(adapters *a, int64_t from, int64_t to)
 {
-    *mix_of_seq(a, to) = *mix_of_seq(a, from);
+    mix_set(a, to, *mix_of_seq(a, from));
 }
 
 uint64_t adapters_key(const adapters *a, int64_t seq)
@@ -358,21 +407,15 @@ int32_t adapters_mix(const adapters *a, int64_t seq, int32_t slot)
 {
     if (slot > 0)
         return slot;
-    return mix_of_seq(a, seq)->n > 0 ? (int32_t)(1 + a->lora->n_slot + seq) : 0;
+    return mix_of_seq(a, seq)->n > 0 ? (int32_t)(1 + a->n_slot + seq) : 0;
 }
 
-void adapters_take_rows(adapters *a, const kbatch *b)
+/* Have a place's list be of the slots that were seen. */
+static void use_seen(const adapters *a, klora *l)
 {
-    klora *l = a->lora;
     int32_t *used = klora_used(l);
     int64_t n = 0;
     bool changed = false;
-    memset(a->seen, 0, (size_t)l->n_slot * sizeof *a->seen);
-    for (int64_t row = 0; row < b->n_tok; row++) {
-        const kmix *m = klora_mix(l, kbatch_at(b, KBATCH_SLOT)[row]);
-        for (int i = 0; i < m->n; i++)
-            a->seen[m->slot[i]] = true;
-    }
     for (int32_t slot = 0; slot < l->n_slot; slot++) {
         if (!a->seen[slot])
             continue;
@@ -383,4 +426,16 @@ void adapters_take_rows(adapters *a, const kbatch *b)
         l->n_used = n;
         l->version++;
     }
+}
+
+void adapters_take_rows(adapters *a, const kbatch *b)
+{
+    memset(a->seen, 0, (size_t)a->n_slot * sizeof *a->seen);
+    for (int64_t row = 0; row < b->n_tok; row++) {
+        const kmix *m = klora_mix(a->place[0].lora, kbatch_at(b, KBATCH_SLOT)[row]);
+        for (int i = 0; i < m->n; i++)
+            a->seen[m->slot[i]] = true;
+    }
+    for (int32_t i = 0; i < a->n_place; i++)
+        use_seen(a, a->place[i].lora);
 }

@@ -1,4 +1,4 @@
-/* adapters.h - the adapters of a session: slots in the memory of its device, and who uses which of them.
+/* adapters.h - the adapters of a session: slots in the memory of its devices, and who uses which of them.
  *
  * A plan says how many slots there are, of which rank, and for which sites. Loading writes one adapter into a slot; a mix of
  * loaded slots is attached to a sequence and counts from its next row on. So switching is a few numbers in a table: no plan
@@ -35,19 +35,25 @@ typedef struct {
     float scale;
 } adapter_use;
 
-/* For plan p, which has slots, and so many sequences; both p and the device must outlive it. Its memory on the device is not
- * there until adapters_bind. */
-adapters *adapters_create(const plan *p, device *dev, int64_t n_seq);
+/* A plan, and the device it runs on. */
+typedef struct {
+    const plan *p;
+    device *dev;
+} adapter_home;
+
+/* For n plans that run one after the other, all with the same slots, and so many sequences; plans and devices must outlive it. A slot is
+ * in the memory of each, for the weights that the plan there has. That memory is not there until adapters_bind. */
+adapters *adapters_create(const adapter_home *home, int32_t n, int64_t n_seq);
 weft_status adapters_bind(weft_diag *dg, adapters *a) WEFT_MUST_USE;
 void adapters_destroy(adapters *a); /* NULL is fine */
 
-/* Of the slots on the device, and of tables of the host. */
-size_t adapters_bytes(const adapters *a);
+/* Of the slots of plan i on its device, and of tables of the host. */
+size_t adapters_bytes(const adapters *a, int32_t i);
 size_t adapters_table_bytes(const adapters *a);
 
 /* Write an adapter into a slot, in place of what it held. W1407 for a slot that is not there, W1417 for one that a sequence
  * uses, W0702 for a rank above the slots' or a shape that is not the weight's. On failure nothing has changed, but for a
- * device that cannot be written to: the slot is empty then. What the plan does not compute, such as logits that nobody wanted, is left out. */
+ * device that cannot be written to: the slot is empty then. What no plan computes, such as logits that nobody wanted, is left out. */
 weft_status adapters_load(weft_diag *dg, adapters *a, int32_t slot,
                           const adapter_source *src) WEFT_MUST_USE;
 /* Empty a slot; one that is empty stays so. W1407, W1417. */
@@ -69,8 +75,8 @@ int32_t adapters_mix(const adapters *a, int64_t seq, int32_t slot);
 /* Find out which slots the rows of a call use, before it runs. */
 void adapters_take_rows(adapters *a, const kbatch *b);
 
-/* What a device needs to run steps with adapters. */
-const klora *adapters_view(const adapters *a);
-const void *adapters_memory(const adapters *a);
+/* What a device needs to run the steps of plan i with adapters. */
+const klora *adapters_view(const adapters *a, int32_t i);
+const void *adapters_memory(const adapters *a, int32_t i);
 
 #endif

@@ -55,6 +55,16 @@ static void divide_cells(session *s)
     mem_free(where);
 }
 
+/* Slots in each part. */
+static void take_adapters(session *s, int64_t n_seq)
+{
+    adapter_home home[PLAN_PARTS_MAX];
+    for (int32_t i = 0; i < s->n_part; i++)
+        home[i] = (adapter_home){.p = s->part[i].p, .dev = s->part[i].dev};
+    s->lora = adapters_create(home, s->n_part, n_seq);
+    batch_use(s->b, s->lora);
+}
+
 /* A session that has its tables and nothing big yet. */
 weft_status session_open_tables(weft_diag *dg, const plan *p, const session_options *opt,
                                 session *out_s)
@@ -73,10 +83,8 @@ weft_status session_open_tables(weft_diag *dg, const plan *p, const session_opti
     s.b = batch_create(p, s.st);
     if (opt->n_prefix > 0)
         s.prefixes = prefix_cache_create(s.st);
-    if (p->lora_slots > 0) {
-        s.lora = adapters_create(p, s.dev, st.n_seq);
-        batch_use(s.b, s.lora);
-    }
+    if (p->lora_slots > 0)
+        take_adapters(&s, st.n_seq);
     s.calls = session_calls_create(&s);
     *out_s = s;
     return WEFT_OK;
@@ -104,7 +112,7 @@ static code_options code_how(const session_options *opt)
 device_load session_load_how(const session *s, const session_part *x, const session_options *opt)
 {
     return (device_load){.p = x->p,
-                         .lora = s->lora ? adapters_view(s->lora) : NULL,
+                         .lora = s->lora ? adapters_view(s->lora, (int32_t)(x - s->part)) : NULL,
                          .batch_bytes = batch_view_bytes(s->b),
                          .threads = thread_count(opt),
                          .pin = opt->pin,
@@ -230,11 +238,8 @@ static weft_status open_part(weft_diag *dg, session *s, session_part *x, const w
         WEFT_TRY(s->maker->make(dg, s->p, &how, &s->code, &s->code_own));
     }
     device_load what = session_load_how(s, x, opt);
-    if (s->lora) {
-        WEFT_ASSERT(s->n_part == 1);
-        WEFT_TRY(adapters_bind(dg, s->lora));
-        what.slots = adapters_memory(s->lora);
-    }
+    if (s->lora)
+        what.slots = adapters_memory(s->lora, (int32_t)(x - s->part));
     what.w = x->w;
     what.cells = x->view ? x->view : state_cells(s->st);
     return x->dev->kind->load(dg, x->dev, &what, &x->e);
@@ -245,6 +250,8 @@ static weft_status open_parts(weft_diag *dg, session *s, const weight_source *sr
 {
     WEFT_TRY(take_cells(dg, s));
     WEFT_TRY(take_outputs(dg, s));
+    if (s->lora)
+        WEFT_TRY(adapters_bind(dg, s->lora));
     for (int32_t i = 0; i < s->n_part; i++)
         WEFT_TRY(open_part(dg, s, &s->part[i], src, opt, interleaved_max[i]));
     return WEFT_OK;

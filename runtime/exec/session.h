@@ -30,7 +30,7 @@ typedef struct {
                           all but mapped weights */
     device *dev;   /* NULL: that of w, else the CPU */
     /* Plans to run in place of p, which then only describes the whole: those of the card on dev, the others on the CPU. With
-     * neither w, code nor adapters. NULL: p alone. */
+     * neither w nor code. NULL: p alone. */
     const plan_parts *parts;
     bool use_cache; /* use interleaved weights that are on disk, and leave them for next time */
     const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/weights, else

@@ -26,17 +26,17 @@ static session_memory sum_up(const session *s, const session_part *x, const devi
 {
     size_t tables = x == s->part ? table_bytes(s) : 0;
     const bool apart = !x->dev->kind->host_memory;
-    return (session_memory){.weights_mapped = w->mapped,
-                            .weights_copied = w->copied,
-                            .weights_cached = w->cached,
-                            .weights_interleaved = w->interleaved,
-                            .arena = m->arena,
-                            .state = x->cell_bytes,
-                            .adapters = s->lora ? adapters_bytes(s->lora) : 0,
-                            .scratch = m->scratch,
-                            .tables =
-                                m->tables + w->tables + (apart ? 0 : m->host + w->host + tables),
-                            .host = apart ? m->host + w->host + tables : 0};
+    return (session_memory){
+        .weights_mapped = w->mapped,
+        .weights_copied = w->copied,
+        .weights_cached = w->cached,
+        .weights_interleaved = w->interleaved,
+        .arena = m->arena,
+        .state = x->cell_bytes,
+        .adapters = s->lora ? adapters_bytes(s->lora, (int32_t)(x - s->part)) : 0,
+        .scratch = m->scratch,
+        .tables = m->tables + w->tables + (apart ? 0 : m->host + w->host + tables),
+        .host = apart ? m->host + w->host + tables : 0};
 }
 
 static session_memory add_up(const session_memory *a, const session_memory *b)

@@ -1,6 +1,6 @@
 /* adapters.c - models with LoRA adapters against what PEFT computes with them.
  *
- *     adapters [--exec plan|ref|jit] [--level NAME] [--device NAME] [-t N] BASE ADAPTER..
+ *     adapters [--exec plan|ref|jit] [--level NAME] [--device NAME [-ngl N]] [-t N] BASE ADAPTER..
  *
  * BASE is a checkpoint, ADAPTER a folder with adapter files and expected.safetensors. All adapters are loaded into one session and
  * evaluated in one batch, a sequence each, rows taking turns, with one more sequence that uses none where the base's folder has
@@ -30,7 +30,7 @@ static weft_diag *dg;
 static weft_model *model;
 static weft_exec how;
 static const char *where; /* a device; NULL: the CPU */
-static int64_t threads = 2, n_text, n_adapter;
+static int64_t threads = 2, on_card, n_text, n_adapter;
 static text texts[ADAPTERS_MAX + 1];
 static double worst;
 
@@ -92,6 +92,7 @@ static weft_session *open_session(int64_t sequences, int64_t slots, bool determi
                               .threads = threads,
                               .exec = how,
                               .device = where,
+                              .device_layers = on_card,
                               .exact = where && strncmp(where, "cuda", 4) == 0,
                               .kv = WEFT_KV_F32,
                               .deterministic = deterministic,
@@ -333,6 +334,8 @@ int main(int argc, char **argv)
             setenv("WEFT_CPU", argv[i], 1);
         } else if (strcmp(argv[i], "--device") == 0)
             where = argv[++i];
+        else if (strcmp(argv[i], "-ngl") == 0)
+            on_card = atoi(argv[++i]);
         else if (strcmp(argv[i], "-t") == 0)
             threads = atoi(argv[++i]);
         else if (!base) {
