@@ -76,14 +76,19 @@ K_FN bool cuda_cell_halves(const kcell *c)
            (t->key == KFORM_F16 || t->key == KFORM_BF16);
 }
 
-/* Are its keys and values rows of f16 and, in full pages, q8 codes, that a warp could load as they are
+K_FN bool cuda_form_codes(kform f)
+{
+    return f == KFORM_Q8 || f == KFORM_Q4;
+}
+
+/* Are its keys and values rows of f16 and, in full pages, codes, that a warp could load as they are
  * (attend_few_codes_cuda.cuh)? Of a plan it is not known. */
 K_FN bool cuda_cell_codes(const kcell *c)
 {
     const kcell_tier *t = c->tier;
     return !c->latent && c->n_tier == 2 && c->k == c->v &&
            (c->k == 64 || c->k == 128 || c->k == 256) && t[0].key == KFORM_F16 &&
-           t[0].value == KFORM_F16 && t[1].key == KFORM_Q8 && t[1].value == KFORM_Q8 &&
+           t[0].value == KFORM_F16 && cuda_form_codes(t[1].key) && cuda_form_codes(t[1].value) &&
            (c->page_tok == PAGE_BLOCK / 2 || (c->page_tok > 0 && c->page_tok % PAGE_BLOCK == 0));
 }
 

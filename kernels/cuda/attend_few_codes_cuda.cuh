@@ -1,8 +1,8 @@
-/* attend_few_codes_cuda.cuh - a tile of a cell whose full pages become q8 (page_form.h), those of tier 0 being f16: what
- * attend_few_cuda.cuh says of tiles, for `--kv q8` and `f16 last=N, q8 rest`.
+/* attend_few_codes_cuda.cuh - a tile of a cell whose full pages become q8 or q4 (page_form.h), those of tier 0 being f16: what
+ * attend_few_cuda.cuh says of tiles, for `--kv q8`, `f16 last=N, q4 rest` and so on.
  *
- * A tile is 32 positions of one page, in the tier in which the row sees it. Codes are whole numbers of 8 bits, exact as f16: they
- * are what is multiplied. A key's steps are those of its channels, the same for all tokens of a block: so the query is multiplied by
+ * A tile is 32 positions of one page, in the tier in which the row sees it. Codes are whole numbers of 8 bits, which nibbles of q4 are
+ * made first, exact as f16: they are what is multiplied. A key's steps are those of its channels, the same for all tokens of a block: so the query is multiplied by
  * them, then scaled and split as elsewhere, and what the middles add to a logit is one number for the block. A value's steps are
  * those of its tokens: so weights are multiplied by them, scaled by a power of two for each tile and 64 columns, and split. Nothing
  * is rounded by more than f32 sums are. Four channels of a key lie side by side, and four tokens of a value: both are what a
@@ -28,6 +28,7 @@ template <int WIDTH> struct few_codes {
 struct few_tiers {
     const int32_t *pages; /* of the tier of codes */
     int young;            /* the first entry that is not old enough for it */
+    bool key_nibbles, value_nibbles;
 };
 
 static __device__ SHAPE_FN few_tiers few_tiers_of(const few_attend &w)
@@ -39,6 +40,8 @@ static __device__ SHAPE_FN few_tiers few_tiers_of(const few_attend &w)
     few_tiers t;
     t.pages = w.pages + n_seq * (KBATCH_RANGE + b->n_page);
     t.young = old > 0 ? (int)((uint32_t)old / (uint32_t)c->page_tok) : 0;
+    t.key_nibbles = form_is_nibbles(c->tier[1].key);
+    t.value_nibbles = form_is_nibbles(c->tier[1].value);
     return t;
 }
 
@@ -76,8 +79,9 @@ static __device__ SHAPE_FN few_spot few_spot_of(const few_attend &w, const few_t
     const int blocks = (int)((uint32_t)page_tok / (uint32_t)block_tok); /* of a head */
     const int block =
         w.head * blocks + (int)((uint32_t)(at - entry * page_tok) / (uint32_t)block_tok);
-    const int key_bytes = WIDTH * (4 + block_tok);
-    const int value_bytes = (WIDTH / PAGE_GROUP * 2 + WIDTH) * block_tok;
+    const int key_bytes = WIDTH * 4 + code_bytes(c->tier[1].key, WIDTH * block_tok);
+    const int value_bytes =
+        WIDTH / PAGE_GROUP * 2 * block_tok + code_bytes(c->tier[1].value, WIDTH * block_tok);
     s.keys = c->tier[1].base + page * c->tier[1].page_bytes + block * key_bytes;
     s.values = ((int)c->heads * blocks - block) * key_bytes + block * value_bytes;
     return s;
@@ -221,36 +225,38 @@ static __device__ inline void few_numbers(uint32_t four, uint32_t *to)
 #endif
 }
 
-/* Codes of keys, [QUADS]. */
+/* Codes of keys, [QUADS]; of nibbles each second one, which has the next one too. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_code_keys(const few_attend &w, const few_spot &s, int at,
-                                              bytes16 *to)
+static __device__ SHAPE_FN void few_code_keys(const few_attend &w, const few_spot &s, bool nibbles,
+                                              int at, bytes16 *to)
 {
-    const int quad = few_block_tok(w) * 4; /* bytes */
-    const char *from = few_place(s.keys + WIDTH * 4 + lane_index() % 4 * 2 * quad +
+    const int quad = few_block_tok(w) * 4, each = nibbles ? quad : 2 * quad; /* bytes */
+    const char *from = few_place(s.keys + WIDTH * 4 + lane_index() % 4 * each +
                                  (few_first_tok(w, at) + lane_index() / 4 * 4) * 4);
     UNROLL
     for (int i = 0; i < few_codes<WIDTH>::QUADS; i++)
-        to[i] = *(const bytes16 *)(from + (i / 2 * 8 + i % 2) * quad);
+        if (i % 2 == 0 || !nibbles)
+            to[i] = *(const bytes16 *)(from + i / 2 * 4 * each + i % 2 * quad);
 }
 
-/* Codes of values, [VALUES], and the steps of the lane's positions, [BLOCKS]. */
+/* Codes of values, [VALUES], and the steps of the lane's positions, [BLOCKS]. Of nibbles the first two of four have the others too. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_spot &s, int at,
-                                                bytes16 *to, bytes16 *step)
+static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_spot &s,
+                                                bool nibbles, int at, bytes16 *to, bytes16 *step)
 {
     enum { BLOCKS = WIDTH / 64 };
     const int block_tok = few_block_tok(w);
     const int first = few_first_tok(w, at) + lane_index() % 4 * 8;
     const char *steps = few_place(s.keys + s.values + first * 2);
-    const char *from = few_place(s.keys + s.values + BLOCKS * 2 * block_tok + first * WIDTH +
-                                 lane_index() / 4 * 32);
+    const char *from = few_place(s.keys + s.values + BLOCKS * 2 * block_tok +
+                                 (nibbles ? first / 2 : first) * WIDTH + lane_index() / 4 * 32);
     UNROLL
     for (int i = 0; i < BLOCKS; i++)
         step[i] = *(const bytes16 *)(steps + i * block_tok * 2);
     UNROLL
     for (int i = 0; i < few_codes<WIDTH>::VALUES; i++)
-        to[i] = *(const bytes16 *)(from + i / 4 * 256 + i / 2 % 2 * (WIDTH * 4) + i % 2 * 16);
+        if (i / 2 % 2 == 0 || !nibbles)
+            to[i] = *(const bytes16 *)(from + i / 4 * 256 + i / 2 % 2 * (WIDTH * 4) + i % 2 * 16);
 }
 
 /* ---- products ---- */
@@ -258,7 +264,8 @@ static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_s
 /* Logits of the lane's query head from codes: number 2 * e + r is position 4 * r + e of its eight. */
 template <int WIDTH>
 static __device__ SHAPE_FN void few_code_logits(const few_attend &w, const few_scaled &q,
-                                                float *room, const bytes16 *codes, float *s)
+                                                float *room, bool nibbles, const bytes16 *codes,
+                                                float *s)
 {
     typedef few_tile<WIDTH, FEW_CODES> tile;
     float c[tile::EIGHTS][4] = {};
@@ -269,8 +276,10 @@ static __device__ SHAPE_FN void few_code_logits(const few_attend &w, const few_s
             a = *few_query_part<WIDTH>(room, i);
         UNROLL
         for (int e = 0; e < tile::EIGHTS; e++) {
-            uint32_t b[2];
-            few_numbers(codes[i].w[e], b);
+            uint32_t b[2], four = codes[i].w[e];
+            if (nibbles)
+                four = nibble_codes(codes[i / 2 * 2].w[e], i % 2 != 0);
+            few_numbers(four, b);
             multiply_f16(c[e], a.w, b);
         }
     }
@@ -378,12 +387,18 @@ static __device__ SHAPE_FN void few_half_values(const few_attend &w, const few_s
     }
 }
 
-/* Columns 8 * g + 2 * e and the next of 64, of the lane's four positions, as they are multiplied. */
-static __device__ inline void few_code_columns(const bytes16 *value, int e, uint32_t *to)
+/* Columns 8 * g + 2 * e and the next of 64, of the lane's first or last four positions, as they are multiplied. */
+static __device__ inline void few_code_columns(const bytes16 *value, bool nibbles, int four, int e,
+                                               uint32_t *to)
 {
-    uint32_t one[2], two[2];
-    few_numbers(value[e / 2].w[e % 2 * 2], one);
-    few_numbers(value[e / 2].w[e % 2 * 2 + 1], two);
+    const bytes16 &x = value[(nibbles ? 0 : four * 2) + e / 2];
+    uint32_t one[2], two[2], a = x.w[e % 2 * 2], b = x.w[e % 2 * 2 + 1];
+    if (nibbles) {
+        a = nibble_codes(a, four != 0);
+        b = nibble_codes(b, four != 0);
+    }
+    few_numbers(a, one);
+    few_numbers(b, two);
     to[0] = one[0];
     to[1] = two[0];
     to[2] = one[1];
@@ -399,8 +414,9 @@ static __device__ inline void few_half_columns(const bytes16 *value, int e, uint
 
 /* Values times weights are added to the sums: of codes, */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_codes_add(const bytes16 *value, const bytes16 *step,
-                                              const float *s, few_sums<WIDTH> &a)
+static __device__ SHAPE_FN void few_codes_add(const bytes16 *value, bool nibbles,
+                                              const bytes16 *step, const float *s,
+                                              few_sums<WIDTH> &a)
 {
     UNROLL
     for (int block = 0; block < WIDTH / 64; block++) {
@@ -411,7 +427,7 @@ static __device__ SHAPE_FN void few_codes_add(const bytes16 *value, const bytes1
             UNROLL
             for (int i = 0; i < 4; i++) { /* parts of four positions, and of four more */
                 uint32_t columns[4];
-                few_code_columns(value + block * 4 + i / 2 * 2, e, columns);
+                few_code_columns(value + block * 4, nibbles, i / 2, e, columns);
                 multiply_f16(c, columns, weight.part[i / 2][i % 2]);
             }
             few_sum(c, weight.inverse, a.sum[block][e]);

@@ -202,7 +202,7 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
         float s[tile::LOGITS] = {};
         next += (next & (run - 1)) == 0 ? step - run : 0;
         if (here.codes)
-            few_code_keys<WIDTH>(w, here, at, key);
+            few_code_keys<WIDTH>(w, here, tiers.key_nibbles, at, key);
         if (next < end)
             spot = few_spot_of<WIDTH>(w, tiers, next);
         if (at == first || (at & (run - 1)) == 0) {
@@ -210,8 +210,8 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
             x = few_query_scale<WIDTH>(w, m.queries, scales, to);
         }
         if (here.codes) {
-            few_code_logits<WIDTH>(w, x, to, key, s);
-            few_code_values<WIDTH>(w, here, at, value, steps);
+            few_code_logits<WIDTH>(w, x, to, tiers.key_nibbles, key, s);
+            few_code_values<WIDTH>(w, here, tiers.value_nibbles, at, value, steps);
         } else {
             UNROLL
             for (int i = 0; i < tile::BLOCKS; i++)
@@ -224,7 +224,7 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
         if (!whole)
             few_steps_hide<WIDTH>(w, at, end, steps);
         if (here.codes)
-            few_codes_add<WIDTH>(value, steps, s, a);
+            few_codes_add<WIDTH>(value, tiers.value_nibbles, steps, s, a);
         else
             few_halves_add<WIDTH>(w, here, whole, at, end, steps, s, a);
         at = next;

@@ -177,6 +177,24 @@ static __device__ ONE_COPY void k_append_cuda(const kargs *k, const kthread *, i
 
 /* ---- reading numbers of codes ---- */
 
+/* Four codes of q8 from nibbles of q4: the lower or the upper ones of four bytes. */
+static __device__ inline uint32_t nibble_codes(uint32_t bytes, bool upper)
+{
+    return ((upper ? bytes : bytes << 4) & 0xf0f0f0f0u) | 0x08080808u;
+}
+
+/* Is a form codes of four bits? */
+static __device__ inline bool form_is_nibbles(kform f)
+{
+    return f == KFORM_Q4;
+}
+
+/* Bytes of the codes of a block: n numbers. */
+static __device__ inline int code_bytes(kform f, int n)
+{
+    return form_is_nibbles(f) ? n / 2 : n;
+}
+
 /* Number `c` of token `t` of a block of codes; the token is one of the block's. */
 static __device__ float code_load(const page_part &p, const char *block, int64_t t, int64_t c)
 {
@@ -185,7 +203,7 @@ static __device__ float code_load(const page_part &p, const char *block, int64_t
     bool key = p.kind == PAGE_KEYS;
     int64_t i = key ? c : t, other = key ? t : c; /* along a quad, and across */
     int code;
-    if (p.form == KFORM_Q8) {
+    if (!form_is_nibbles(p.form)) {
         code = codes[i / 4 * p.quad_bytes + other * 4 + i % 4] - PAGE_OFFSET;
     } else {
         int byte = codes[i / 8 * p.quad_bytes + other * 4 + i % 4];
@@ -282,14 +300,14 @@ static __device__ ONE_COPY group_scale value_scale(const float_block &b, int64_t
 static __device__ inline uint8_t *code_place(const page_part &p, char *block, int64_t i,
                                              int64_t other)
 {
-    int64_t each = p.form == KFORM_Q8 ? 4 : 8;
+    int64_t each = form_is_nibbles(p.form) ? 8 : 4;
     return (uint8_t *)block + p.codes + i / each * p.quad_bytes + other * 4 + i % 4;
 }
 
 /* A thread has a channel, or two whose nibbles share bytes. */
 static __device__ void keys_quantise(const page_part &to, char *block, const float_block &from)
 {
-    bool halves = to.form == KFORM_Q4;
+    bool halves = form_is_nibbles(to.form);
     for (int64_t at = threadIdx.x; at < (halves ? to.padded / 2 : to.padded);
          at += block_threads()) {
         int64_t c = halves ? at / 4 * 8 + at % 4 : at;
@@ -313,7 +331,7 @@ static __device__ void keys_quantise(const page_part &to, char *block, const flo
 /* Tokens t and, where nibbles share bytes, t + 4, of a group of columns: steps and codes. */
 static __device__ void values_quantise(const page_part &to, char *block, const float_block &from)
 {
-    bool halves = to.form == KFORM_Q4;
+    bool halves = form_is_nibbles(to.form);
     uint16_t *step = (uint16_t *)block;
     int64_t groups = (to.width + PAGE_GROUP - 1) / PAGE_GROUP;
     int64_t padded = page_pad(to.block_tok, PAGE_TOK_PAD), tokens = halves ? padded / 2 : padded;
@@ -336,7 +354,7 @@ static __device__ void values_quantise(const page_part &to, char *block, const f
     }
 }
 
-/* ---- f16 to q8, as prompts have it ----
+/* ---- f16 to codes, as prompts have it ----
  *
  * The same bits, with loads of several numbers that do not wait for each other: blocks of 32 or 64 tokens of widths of whole
  * groups, which have no padding. Eight lanes share what a step is for, and know its extremes when they have asked each other. */
@@ -346,7 +364,7 @@ enum { QUICK_LANES = 8, QUICK_TOKENS = PAGE_BLOCK / QUICK_LANES };
 static __device__ inline bool is_quick(const page_part &to, const char *dst, const page_part &from,
                                        const char *src)
 {
-    return to.form == KFORM_Q8 && from.form == KFORM_F16 && to.width % PAGE_GROUP == 0 &&
+    return !kform_is_float(to.form) && from.form == KFORM_F16 && to.width % PAGE_GROUP == 0 &&
            (to.block_tok == PAGE_BLOCK || to.block_tok == PAGE_BLOCK / 2) && is_aligned(src) &&
            is_aligned(dst);
 }
@@ -365,6 +383,13 @@ static __device__ inline uint32_t quick_most(uint32_t most)
         most = other > most ? other : most;
     }
     return most;
+}
+
+/* Where nibbles share bytes: codes of a quad and of the one after it, which the next eight lanes have. Of the first of the two. */
+static __device__ inline uint32_t quick_nibbles(uint32_t codes)
+{
+    const uint32_t next = __shfl_xor_sync(ALL_LANES, codes, QUICK_LANES);
+    return (codes >> 4 & 0x0f0f0f0fu) | (next & 0xf0f0f0f0u);
 }
 
 /* Of a channel whose first number is `first`; x: what the lane has of it, n numbers. */
@@ -395,6 +420,7 @@ static __device__ APART void keys_quantise_quick(const page_part &to, char *bloc
 {
     const int lane = lane_index() % QUICK_LANES, n = (int)to.block_tok / QUICK_LANES;
     const int quads = (int)to.width / PAGE_QUAD, row = (int)to.width * 2;
+    const bool nibbles = form_is_nibbles(to.form);
     UNROLLED(1)
     for (int first = warp_index() * (WARP / QUICK_LANES); first < quads;
          first += warp_count() * (WARP / QUICK_LANES)) {
@@ -419,11 +445,13 @@ static __device__ APART void keys_quantise_quick(const page_part &to, char *bloc
             *(bytes8 *)(block + quad * (PAGE_QUAD * 2)) = step;
             *(bytes8 *)(block + to.mid + quad * (PAGE_QUAD * 2)) = mid;
         }
+        char *out = block + to.codes + (nibbles ? quad / 2 : quad) * to.quad_bytes;
         UNROLL
-        for (int i = 0; i < QUICK_TOKENS; i++)
-            if (i < n)
-                *(uint32_t *)(block + to.codes + quad * to.quad_bytes +
-                              (i * QUICK_LANES + lane) * PAGE_QUAD) = codes[i];
+        for (int i = 0; i < QUICK_TOKENS; i++) {
+            const uint32_t four = nibbles ? quick_nibbles(codes[i]) : codes[i];
+            if (i < n && (!nibbles || quad % 2 == 0))
+                *(uint32_t *)(out + (i * QUICK_LANES + lane) * PAGE_QUAD) = four;
+        }
     }
 }
 
@@ -433,6 +461,7 @@ static __device__ APART void values_quantise_quick(const page_part &to, char *bl
 {
     const int lane = lane_index() % QUICK_LANES, row = (int)to.width * 2;
     const int quads = (int)to.block_tok / PAGE_QUAD, all = quads * (int)(to.width / PAGE_GROUP);
+    const bool nibbles = form_is_nibbles(to.form);
     UNROLLED(1)
     for (int first = warp_index() * (WARP / QUICK_LANES); first < all;
          first += warp_count() * (WARP / QUICK_LANES)) {
@@ -463,7 +492,13 @@ static __device__ APART void values_quantise_quick(const page_part &to, char *bl
         }
         if (lane == 0)
             *(bytes8 *)(block + (group * to.block_tok + quad * PAGE_QUAD) * 2) = step;
-        char *out = block + to.codes + quad * to.quad_bytes + col * PAGE_QUAD;
+        UNROLL
+        for (int c = 0; c < 8; c++)
+            codes[c] = nibbles ? quick_nibbles(codes[c]) : codes[c];
+        if (nibbles && quad % 2 != 0)
+            continue;
+        char *out =
+            block + to.codes + (nibbles ? quad / 2 : quad) * to.quad_bytes + col * PAGE_QUAD;
         *(bytes16 *)out = bytes16{{codes[0], codes[1], codes[2], codes[3]}};
         *(bytes16 *)(out + 16) = bytes16{{codes[4], codes[5], codes[6], codes[7]}};
     }
@@ -488,7 +523,7 @@ static __device__ void codes_halve(const page_part &to, char *dst, const page_pa
 static __device__ int64_t codes_bytes(const page_part &p)
 {
     int64_t along = p.kind == PAGE_KEYS ? p.padded : page_pad(p.block_tok, PAGE_TOK_PAD);
-    return along / (p.form == KFORM_Q8 ? 4 : 8) * p.quad_bytes;
+    return along / (form_is_nibbles(p.form) ? 8 : 4) * p.quad_bytes;
 }
 
 static __device__ void block_convert(const page_part &to, char *dst, const page_part &from,

@@ -52,7 +52,7 @@ K_FN bool flash_has(const kcell *c)
            c->v <= FLASH_WIDTH_MAX && flash_bytes(c) <= BYTES_MAX;
 }
 
-/* Or one of f16 and q8 codes, which tile_codes_cuda.cuh reads? Elsewhere its units are computed number by number. */
+/* Or one of f16 and codes, which tile_codes_cuda.cuh reads? Elsewhere its units are computed number by number. */
 K_FN bool flash_codes(const kcell *c)
 {
     return cuda_cell_codes(c) && c->k <= 128;

@@ -1,5 +1,5 @@
-/* tile_codes_cuda.cuh - tiles of a cell whose full pages are q8 codes and the others f16 (`--kv q8`, `f16 last=N, q8 rest`), for
- * attend_tiles_cuda.cuh: page_form.h says how codes lie.
+/* tile_codes_cuda.cuh - tiles of a cell whose full pages are codes, q8 or q4, and the others f16 (`--kv q8`, `f16 last=N, q4 rest`), for
+ * attend_tiles_cuda.cuh: page_form.h says how codes lie. Those of q4 become codes of q8 when they are needed.
  *
  * The warps that fill decode: a number, of up to 19 bits, is the sum of two f16, or where the plan rounds one. Those of pages
  * that are f16 have nothing in the second. Of two parts by two the product of the second ones is left out.
@@ -119,6 +119,8 @@ struct code_finder {
     const int32_t *halves, *codes; /* pages */
     int half_values;               /* from a key to its value */
     int code_values;               /* from the head's first block of keys to that of values */
+    int key_bytes, value_bytes;    /* of a block */
+    bool key_nibbles, value_nibbles;
     int page_tok, block_tok, first, last, edge, edge_end, pinned;
 };
 
@@ -129,9 +131,13 @@ template <int WIDTH> static __device__ SHAPE_FN code_finder code_finder_of(const
     const int tok = (int)c->page_tok, head = (int)w.head, heads = (int)c->heads;
     const int block_tok = tok < PAGE_BLOCK ? tok : (int)PAGE_BLOCK;
     const int blocks = (int)((uint32_t)tok / (uint32_t)block_tok);
-    const int keys = blocks * WIDTH * (4 + block_tok);
-    const int values = blocks * (WIDTH / PAGE_GROUP * 2 + WIDTH) * block_tok;
+    const kform key = c->tier[1].key, value = c->tier[1].value;
     code_finder f;
+    f.key_nibbles = form_is_nibbles(key);
+    f.value_nibbles = form_is_nibbles(value);
+    f.key_bytes = WIDTH * 4 + code_bytes(key, WIDTH * block_tok);
+    f.value_bytes = WIDTH / PAGE_GROUP * 2 * block_tok + code_bytes(value, WIDTH * block_tok);
+    const int keys = blocks * f.key_bytes, values = blocks * f.value_bytes;
     f.half = c->tier[0].base + head * tok * (WIDTH * 2);
     f.code = c->tier[1].base + head * keys;
     f.half_page = c->tier[0].page_bytes;
@@ -185,11 +191,10 @@ static __device__ SHAPE_FN code_spot code_spot_of(const code_finder &f, const co
     code_spot s = {NULL, NULL, e.pos, 0, e.there && (e.codes || e.half < 0)};
     if (s.codes) { /* or tier 0 has it no more */
         const int block = (int)((uint32_t)e.tok / (uint32_t)f.block_tok);
-        const int values = (WIDTH / PAGE_GROUP * 2 + WIDTH) * f.block_tok;
         const char *at = f.code + e.code * f.code_page;
         s.tok = e.tok - block * f.block_tok;
-        s.keys = at + block * (WIDTH * (4 + f.block_tok));
-        s.values = at + f.code_values + block * values;
+        s.keys = at + block * f.key_bytes;
+        s.values = at + f.code_values + block * f.value_bytes;
     } else if (e.there) {
         s.keys = f.half + e.half * f.half_page + e.tok * (WIDTH * 2);
         s.values = s.keys + f.half_values;
@@ -199,8 +204,8 @@ static __device__ SHAPE_FN code_spot code_spot_of(const code_finder &f, const co
 
 /* ---- loads ---- */
 
-/* What a lane has of keys or of values: of each 64 columns, of codes two times 16 bytes of them and what they are multiplied with
- * (of keys steps and middles, of values the steps of four positions), of f16 eight columns of each position. */
+/* What a lane has of keys or of values: of each 64 columns, of codes two times 16 bytes of them, of nibbles of keys one time, and what
+ * they are multiplied with (of keys steps and middles, of values the steps of four positions), of f16 eight columns of each position. */
 template <int WIDTH> struct code_part {
     bytes16 of[WIDTH / 64][CODE_FOUR];
 };
@@ -241,14 +246,14 @@ static __device__ SHAPE_FN void keys_load(const code_finder &f, const code_spot 
         halves_load<WIDTH>(f, s, s.keys, to);
         return;
     }
-    const int quad = f.block_tok * 4; /* bytes */
+    const int quad = f.block_tok * 4, each = f.key_nibbles ? quad : 2 * quad; /* bytes */
     const char *scale = s.keys + code_piece() * 16;
     const char *from =
-        s.keys + WIDTH * 4 + code_piece() * 2 * quad + (s.tok + code_four() * CODE_FOUR) * 4;
+        s.keys + WIDTH * 4 + code_piece() * each + (s.tok + code_four() * CODE_FOUR) * 4;
     UNROLL
     for (int n = 0; n < WIDTH / 64; n++) {
-        to.of[n][0] = *(const bytes16 *)(from + n * 16 * quad);
-        to.of[n][1] = *(const bytes16 *)(from + n * 16 * quad + quad);
+        to.of[n][0] = *(const bytes16 *)(from + n * 8 * each);
+        to.of[n][1] = *(const bytes16 *)(from + n * 8 * each + each - quad);
         to.of[n][2] = *(const bytes16 *)(scale + n * 128);
         to.of[n][3] = *(const bytes16 *)(scale + n * 128 + WIDTH * 2);
     }
@@ -263,9 +268,9 @@ static __device__ SHAPE_FN void values_load(const code_finder &f, const code_spo
         return;
     }
     const int first = s.tok + code_four() * CODE_FOUR;
+    const int codes = f.value_nibbles ? first / 8 * 4 * WIDTH : first * WIDTH;
     const char *steps = s.values + first * 2;
-    const char *from =
-        s.values + WIDTH / PAGE_GROUP * 2 * f.block_tok + first * WIDTH + code_piece() * 32;
+    const char *from = s.values + WIDTH / PAGE_GROUP * 2 * f.block_tok + codes + code_piece() * 32;
     UNROLL
     for (int n = 0; n < WIDTH / 64; n++) {
         const bytes8 step = *(const bytes8 *)(steps + n * 2 * f.block_tok);
@@ -400,23 +405,39 @@ static __device__ SHAPE_FN code_numbers value_numbers(const bytes16 *of, int i)
     return to;
 }
 
-/* A warp's positions of a tile. */
+/* Codes of q8 in the place of nibbles: channels 4 to 7 of a lane's are the upper ones, and so are the other four of eight positions. */
+template <bool KEY> static __device__ SHAPE_FN void nibbles_open(bytes16 *of)
+{
+    const bool second = code_four() % 2 != 0;
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const uint32_t one = of[0].w[i], two = of[1].w[i];
+        of[0].w[i] = nibble_codes(one, !KEY && second);
+        of[1].w[i] = KEY ? nibble_codes(one, true) : nibble_codes(two, second);
+    }
+}
+
+/* A warp's positions of a tile; what they come from may be changed. */
 template <class K, bool KEY>
-static __device__ SHAPE_FN void part_put(const code_part<K::WIDTH> &from, bool codes, char *to)
+static __device__ SHAPE_FN void part_put(code_part<K::WIDTH> &from, bool codes, bool nibbles,
+                                         char *to)
 {
     const int four = code_four() * CODE_FOUR, piece = code_piece();
     IN_SHARED(to);
     UNROLL
-    for (int n = 0; n < K::WIDTH / 64; n++)
+    for (int n = 0; n < K::WIDTH / 64; n++) {
+        if (codes && nibbles)
+            nibbles_open<KEY>(from.of[n]);
         UNROLL
-    for (int i = 0; i < CODE_FOUR; i++) {
-        char *at = panel_at<K::LINES>(to, warp_index() * CODE_LINES + four + i, n * 8 + piece);
-        code_numbers x = {{from.of[n][i], bytes16{}}};
-        if (codes)
-            x = KEY ? key_numbers<K::PARTS>(from.of[n], i) : value_numbers(from.of[n], i);
-        UNROLL
-        for (int part = 0; part < K::STORED; part++)
-            *(bytes16 *)(at + part * (K::KEYS * MMA_LINE)) = x.part[part];
+        for (int i = 0; i < CODE_FOUR; i++) {
+            char *at = panel_at<K::LINES>(to, warp_index() * CODE_LINES + four + i, n * 8 + piece);
+            code_numbers x = {{from.of[n][i], bytes16{}}};
+            if (codes)
+                x = KEY ? key_numbers<K::PARTS>(from.of[n], i) : value_numbers(from.of[n], i);
+            UNROLL
+            for (int part = 0; part < K::STORED; part++)
+                *(bytes16 *)(at + part * (K::KEYS * MMA_LINE)) = x.part[part];
+        }
     }
 }
 
@@ -436,12 +457,12 @@ template <class K> static __device__ SHAPE_FN void codes_fill(const flash_work &
         const code_entry entry =
             code_entry_of(f, code_tile_at(tiles, next_t), code_tile_is_again(tiles, next_t));
         barrier_wait(&r.b->empty[0][r.slot], r.parity ^ 1);
-        part_put<K, true>(keys, at.codes, tile_keys<K>(w, r.slot));
+        part_put<K, true>(keys, at.codes, f.key_nibbles, tile_keys<K>(w, r.slot));
         warp_done(&r.b->full[0][r.slot]);
         const code_spot next = code_spot_of<K::WIDTH>(f, entry);
         keys_load<K::WIDTH>(f, next, keys);
         barrier_wait(&r.b->empty[1][r.slot], r.parity ^ 1);
-        part_put<K, false>(values, at.codes, tile_values_at<K>(w, r.slot));
+        part_put<K, false>(values, at.codes, f.value_nibbles, tile_values_at<K>(w, r.slot));
         warp_done(&r.b->full[1][r.slot]);
         at = next;
         tile_next<K::STAGES>(r);

@@ -21,6 +21,7 @@ typedef struct {
     int64_t n, vocab;
     int64_t n_ctx;       /* of plans; 0: n */
     int64_t n_seq;       /* of plans and sessions; 0: two */
+    int64_t page_tok;    /* of sessions; 0: four */
     const int32_t *ids;  /* [n] */
     const float *logits; /* [n, vocab] */
     plan *p;             /* for cards */
@@ -106,8 +107,11 @@ static inline void card_close(device *d)
 
 static inline session_options card_options(const card_model *m, device *d)
 {
-    return (session_options){
-        .n_ctx = m->n, .n_seq = m->n_seq ? m->n_seq : 2, .page_tok = 4, .threads = 1, .dev = d};
+    return (session_options){.n_ctx = m->n,
+                             .n_seq = m->n_seq ? m->n_seq : 2,
+                             .page_tok = m->page_tok ? m->page_tok : 4,
+                             .threads = 1,
+                             .dev = d};
 }
 
 static inline weft_status card_eval(card_model *m, session *s, int32_t seq, int64_t first,

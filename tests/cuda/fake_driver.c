@@ -578,6 +578,7 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
     fake.counts.launches++;
     fake.counts.squares += f->run == emulated_squares || f->run == emulated_experts;
     fake.counts.halves += f->run == emulated_bulk && o.run.halves;
+    fake.counts.codes += f->run == emulated_codes;
     fake.counts.phases += o.run.end - o.run.first;
     return fake_stream_add(s, o);
 }

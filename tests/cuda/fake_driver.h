@@ -42,7 +42,8 @@ typedef struct {
     size_t card_bytes, card_peak, host_bytes; /* that are allocated; at most so far */
     int contexts, streams, modules, pushed;   /* that are alive; contexts pushed and not popped */
     int64_t squares;                          /* launches of weft_squares and weft_experts */
-    int64_t halves;                           /* and of weft_bulk with operands that are f16 */
+    int64_t halves;                           /* and of weft_bulk with operands that are f16, */
+    int64_t codes;                            /* of weft_codes */
     int64_t launches, phases, copies_in, copies_out, copies, waits;
     int64_t graphs;              /* launches that are graphs; */
     int64_t nodes, overlaps;     /* theirs, and those that may begin before the one before ends */

@@ -139,10 +139,14 @@ static const tier_set code_sets[] = {
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false, false},
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {100}, 1, false, false},
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {INT32_MAX}, 0, true, true},
+    {2, {KFORM_F16, KFORM_Q4}, {KFORM_F16, KFORM_Q4}, {0}, 0, false, false},
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q4}, {100}, 1, false, false},
+    {2, {KFORM_F16, KFORM_Q4}, {KFORM_F16, KFORM_Q8}, {INT32_MAX}, 0, true, true},
 };
 enum {
     N_CODES = sizeof code_shapes / sizeof code_shapes[0],
     N_CODE_SETS = sizeof code_sets / sizeof code_sets[0],
+    N_CODES_Q8 = 3, /* of these, the first */
 };
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
 
@@ -479,11 +483,14 @@ static tier_set tier_of(dtype type)
 static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     const cell_shape *s = &shapes[i % N_SHAPE];
-    int turn = i / N_SHAPE, code = i - 5 * N_SHAPE;
-    if (code >= N_CODES * N_CODE_SETS)
+    int turn = i / N_SHAPE, code = i - 5 * N_SHAPE, round = code / N_CODES;
+    if (code >= N_CODES * (N_CODES_Q8 + 1))
         return false;
-    if (code >= 0)
-        return attend_setup(c, row, &code_shapes[code % N_CODES], &code_sets[code / N_CODES], out);
+    if (code >= 0) /* all sets of q8, then those of q4 in turn */
+        return attend_setup(
+            c, row, &code_shapes[code % N_CODES],
+            &code_sets[round < N_CODES_Q8 ? round : N_CODES_Q8 + code % (N_CODE_SETS - N_CODES_Q8)],
+            out);
     if (turn >= 3) /* two sets of tiers for each shape, all of them in turn */
         return attend_setup(c, row, s, &tier_sets[(i + turn) % N_TIERS], out);
     tier_set one = tier_of(types[turn]);
@@ -517,11 +524,13 @@ static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out
 static bool convert_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     (void)row;
-    if (i >= N_SHAPE * 3)
+    const int code = i - N_SHAPE * 3;
+    if (code >= N_CODES)
         return false;
-    const cell_shape *s = &shapes[i % N_SHAPE];
-    tier_set tiers = tier_sets[(i + i / N_SHAPE) % N_TIERS];
-    tiers.missing = false;
+    const cell_shape *s = code < 0 ? &shapes[i % N_SHAPE] : &code_shapes[code];
+    tier_set tiers =
+        code < 0 ? tier_sets[(i + i / N_SHAPE) % N_TIERS] : code_sets[code % N_CODE_SETS];
+    tiers.missing = tiers.gone = false;
     int tier = 1 + (int)check_below(c, tiers.n - 1);
     kbatch *all = batch_make(c, s, longest(s), s->page_tok);
     float *keys = check_numbers(c, all->n_tok * s->cell_heads * s->k);

@@ -33,7 +33,7 @@ typedef struct {
 static const tier_set sets[] = {
 #ifdef CHECK_CUDA
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}},
-    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {40}},
+    {2, {KFORM_F16, KFORM_Q4}, {KFORM_F16, KFORM_Q4}, {40}},
 };
 static const struct {
     int cell_heads, k, v;
