@@ -8,15 +8,17 @@ enum {
     CHOOSE_BLOCK = 1024, /* threads that choose one row's */
     CHOOSE_LIST = 1024,  /* candidates that a block keeps in shared memory, at most */
     CHOOSE_DIGITS = 2048,
+    CHOOSE_STRIPES = 4096, /* of a row's logits, at most, whose largest ones are known */
     /* of dynamic shared memory */
-    CHOOSE_BYTES = 16 * CHOOSE_LIST + 12 * CHOOSE_DIGITS + 4 * 8 + 8,
-    CHOOSE_INLINE = 16, /* of so few rows the argument itself says how */
+    CHOOSE_BYTES = 4 * CHOOSE_STRIPES + 12 * CHOOSE_DIGITS + 4 * 8 + 8,
+    CHOOSE_INLINE = 16, /* of so few rows the argument itself says how, */
+    CHOOSE_PARTS = 4,   /* and so many blocks find the stripes of each */
     BEST_BLOCK = 256,   /* threads of weft_best, */
     BEST_PARTS = 32     /* and its blocks for a row, a part of the logits for each */
 };
 
-/* The argument of weft_choose, which is launched with a block for each row; and of weft_best, with BEST_PARTS of them, for rows
- * that are all greedy. */
+/* The argument of weft_choose, which is launched with CHOOSE_PARTS blocks for each row, or without `stripes` with one; and of weft_best,
+ * with BEST_PARTS of them, for rows that are all greedy. */
 typedef struct {
     const float *logits; /* [rows][width] */
     int64_t width;
@@ -24,8 +26,9 @@ typedef struct {
     const ksampled *before;  /* of the call before: what ksample.from counts */
     ksampled *chosen, *host; /* [rows]: on the card, and in memory of the host */
     uint32_t turn;
+    float *stripes;  /* [rows][CHOOSE_STRIPES]: the largest of each; NULL: a block has those of a row by itself */
     uint64_t *best;  /* [rows][BEST_PARTS]: the best key of each part, */
-    uint32_t *found; /* [rows]: and how many are there; 0 between launches */
+    uint32_t *found; /* [rows]: and how many parts are there; 0 between launches */
     ksample how_few[CHOOSE_INLINE];
 } cuda_choice;
 

@@ -14,6 +14,9 @@
  * that is at once: of the largest keys of each thread the top_k-th is a bound that at least top_k keys reach, and seldom many
  * more.
  *
+ * Logits are cut into stripes, and the largest of each is found first, by several blocks where rows are few: whoever is the last goes on
+ * with all of them. From then on only stripes are read that have one from `low` on.
+ *
  * Without top_k all may stay candidates. Then the list has the best of them alone, some hundreds: what a step looks for is there as a
  * rule, once one pass has added up the weights of all, and the search is for what is not. */
 #ifndef WEFT_KERNELS_CUDA_CHOOSE_CUDA_CUH
@@ -29,13 +32,22 @@ enum { LIST_MAX = CHOOSE_LIST, DIGITS = CHOOSE_DIGITS };
 
 /* Of a block. The list and the histogram are not in use at the same time. */
 struct choose_memory {
-    word key[LIST_MAX];
-    word sum[LIST_MAX]; /* of weights, up to each */
-    word histogram[DIGITS];
-    uint32_t count[DIGITS];
+    union {
+        struct {
+            word key[LIST_MAX];
+            word sum[LIST_MAX]; /* of weights, up to each */
+        };
+        struct {
+            word histogram[DIGITS];
+            uint32_t count[DIGITS];
+        };
+    };
+    float most[CHOOSE_STRIPES]; /* the largest logit of each stripe */
     word found[4];
     int32_t n;
 };
+static_assert(2 * LIST_MAX * sizeof(word) <= DIGITS * (sizeof(word) + sizeof(uint32_t)),
+              "the histogram is the larger of the two");
 static_assert(sizeof(choose_memory) == CHOOSE_BYTES, "choose.h says how much it is");
 
 /* A row at work. */
@@ -43,12 +55,14 @@ struct chooser {
     choose_memory *m;
     const float *logits;
     int64_t width;
-    word mine, best; /* the largest key of this thread's share, and of all */
-    word low;        /* keys from it on are the candidates */
-    float least;     /* its logit */
-    bool dense;      /* nothing was cut away yet */
-    int32_t n_list;  /* -1: not all candidates are in the list */
-    int32_t n_best;  /* then: so many are, the best ones */
+    int n_stripe, fours; /* fours: four logits each, of a stripe */
+    word mine,
+        best;    /* the largest of this thread's share, of which the id is not known, and of all */
+    word low;    /* keys from it on are the candidates */
+    float least; /* its logit */
+    bool dense;  /* nothing was cut away yet */
+    int32_t n_list; /* -1: not all candidates are in the list */
+    int32_t n_best; /* then: so many are, the best ones */
     bool cooled;
     double temp;
     float top; /* logit of the best, as it is now */
@@ -162,37 +176,87 @@ static __device__ inline void one_key(const chooser &c, float logit, int id, F &
         f(key);
 }
 
-/* f(logit, id) of all, each by one thread, which has them in ascending order. Several loads are on their way at a time. */
-template <class F> static __device__ inline void each_logit(const chooser &c, F f)
+/* ---- stripes ---- */
+
+/* Logit `at` and the next three, of those that there are. */
+static __device__ inline float4 four_logits(const chooser &c, int at)
+{
+    const float none = -INFINITY;
+    const int width = (int)c.width; /* KSAMPLE_VOCAB_MAX at most */
+    if (at + 4 <= width && (uintptr_t)c.logits % 16 == 0)
+        return *(const float4 *)(c.logits + at);
+    return float4{at < width ? c.logits[at] : none, at + 1 < width ? c.logits[at + 1] : none,
+                  at + 2 < width ? c.logits[at + 2] : none,
+                  at + 3 < width ? c.logits[at + 3] : none};
+}
+
+/* f(logit, id) of a stripe. 32 of them, which a warp has, follow each other four logits at a time. Several loads are on their way. */
+template <class F> static __device__ inline void stripe_each(const chooser &c, int stripe, F f)
 {
     enum { AHEAD = 4 };
-    const int width = (int)c.width, size = block_threads(); /* KSAMPLE_VOCAB_MAX at most */
-    const int wide = (uintptr_t)c.logits % 16 == 0 ? width / 4 : 0;
-    const float4 *four = (const float4 *)c.logits;
-    for (int i = (int)threadIdx.x; i < wide; i += AHEAD * size) {
+    const int first = (stripe / WARP * c.fours * WARP + stripe % WARP) * 4;
+    UNROLLED(1)
+    for (int i = 0; i < c.fours; i += AHEAD) {
         float4 x[AHEAD];
         UNROLLED(AHEAD)
         for (int k = 0; k < AHEAD; k++)
-            x[k] = four[i + k * size < wide ? i + k * size : i];
+            x[k] = four_logits(c, first + (i + k < c.fours ? i + k : i) * WARP * 4);
         UNROLLED(AHEAD)
         for (int k = 0; k < AHEAD; k++) {
-            const int at = i + k * size;
-            if (at >= wide)
+            const int at = first + (i + k) * WARP * 4;
+            if (i + k >= c.fours)
                 break;
-            f(x[k].x, 4 * at);
-            f(x[k].y, 4 * at + 1);
-            f(x[k].z, 4 * at + 2);
-            f(x[k].w, 4 * at + 3);
+            f(x[k].x, at);
+            f(x[k].y, at + 1);
+            f(x[k].z, at + 2);
+            f(x[k].w, at + 3);
         }
     }
-    for (int i = 4 * wide + (int)threadIdx.x; i < width; i += size)
-        f(c.logits[i], i);
 }
 
-/* f(key) of every candidate. */
+static __device__ void stripes_cut(chooser &c)
+{
+    const int each = CHOOSE_STRIPES * 4, width = (int)c.width;
+    c.fours = (width + each - 1) / each;
+    c.n_stripe = (width + c.fours * WARP * 4 - 1) / (c.fours * WARP * 4) * WARP;
+}
+
+/* The largest of the stripes of a part. */
+static __device__ void stripes_find(const chooser &c, int part, int parts, float *to)
+{
+    const int warps = c.n_stripe / WARP;
+    for (int i = warps * part / parts * WARP + (int)threadIdx.x;
+         i < warps * (part + 1) / parts * WARP; i += block_threads()) {
+        float most = -INFINITY;
+        stripe_each(c, i, [&](float logit, int) { most = logit > most ? logit : most; });
+        to[i] = most;
+    }
+}
+
+/* f(key) of every candidate, each by one thread. */
 template <class F> static __device__ inline void each_key(const chooser &c, F f)
 {
-    each_logit(c, [&](float logit, int id) { one_key(c, logit, id, f); });
+    for (int i = (int)threadIdx.x; i < c.n_stripe; i += block_threads())
+        if (c.m->most[i] >= c.least) /* most have none */
+            stripe_each(c, i, [&](float logit, int id) { one_key(c, logit, id, f); });
+}
+
+/* The largest key of this thread's stripes, but for its id, and of all. */
+static __device__ void best_find(chooser &c)
+{
+    float most = -INFINITY;
+    for (int i = (int)threadIdx.x; i < c.n_stripe; i += block_threads())
+        most = c.m->most[i] > most ? c.m->most[i] : most;
+    c.mine = key_of(most, ~0u);
+    c.best = block_words_max(c, c.mine);
+    if (c.best == 0)
+        return;
+    word best = 0; /* of equal ones the first */
+    c.least = key_logit(c.best);
+    each_key(c, [&](word key) { best = word_max(best, key); });
+    c.best = block_words_max(c, best);
+    c.least = -INFINITY;
+    c.top = key_logit(c.best);
 }
 
 /* ---- the search ---- */
@@ -496,25 +560,13 @@ static __device__ word chain_run(chooser &c, const ksample &how, uint64_t rng[2]
     return draw(c, rng);
 }
 
-/* A row: the result is every thread's. */
-static __device__ ksampled row_choose(choose_memory *m, const float *logits, int64_t width,
-                                      const ksample &how, const uint64_t rng[2])
+/* A row whose stripes are known: the result is every thread's. */
+static __device__ ksampled row_choose(chooser &c, const ksample &how, const uint64_t rng[2])
 {
     ksampled out = {{rng[0], rng[1]}, -1, 0};
-    chooser c = {m,    logits, width, 0,     0,        0, -INFINITY,
-                 true, -1,     0,     false, how.temp, 0, ksample_bits(width)};
-    float top = -INFINITY;
-    int at = 0;
-    each_logit(c, [&](float logit, int id) {
-        at = logit > top ? id : at; /* of equal ones the first */
-        top = logit > top ? logit : top;
-    });
-    c.mine = key_of(top, (uint32_t)at);
-    c.best = block_words_max(c, c.mine);
-    if (c.best == 0)
-        return out;
-    c.top = key_logit(c.best);
-    out.id = key_id(how.greedy ? c.best : chain_run(c, how, out.rng));
+    best_find(c);
+    if (c.best != 0)
+        out.id = key_id(how.greedy ? c.best : chain_run(c, how, out.rng));
     return out;
 }
 
@@ -530,6 +582,39 @@ static __device__ void tell(ksampled *to, const ksampled &x, uint32_t turn)
     *(volatile uint32_t *)&to->turn = turn;
 }
 
+/* Has this block brought the last part of a row? Then it sees what all have brought. */
+static __device__ bool part_is_last(choose_memory *m, uint32_t *found, int parts)
+{
+    __threadfence();
+    block_sync();
+    if (threadIdx.x == 0) {
+        m->n = atomicAdd(found, 1u) == (uint32_t)parts - 1;
+        if (m->n)
+            *found = 0;
+    }
+    block_sync();
+    __threadfence();
+    return m->n != 0;
+}
+
+/* The largest of all stripes, to this block's memory. False: another block has them. */
+static __device__ bool stripes_meet(const cuda_choice &a, chooser &c, int row, int part)
+{
+    if (!a.stripes) {
+        stripes_find(c, 0, 1, c.m->most);
+        block_sync();
+        return true;
+    }
+    float *all = a.stripes + row * CHOOSE_STRIPES;
+    stripes_find(c, part, CHOOSE_PARTS, all);
+    if (!part_is_last(c.m, &a.found[row], CHOOSE_PARTS))
+        return false;
+    for (int i = (int)threadIdx.x; i < c.n_stripe; i += block_threads())
+        c.m->most[i] = *(volatile float *)&all[i];
+    block_sync();
+    return true;
+}
+
 extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
     weft_choose(const __grid_constant__ cuda_choice a)
 {
@@ -538,10 +623,24 @@ extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
 #else
     char *dynamic = simt_dynamic();
 #endif
-    const int row = (int)blockIdx.x;
+    const int parts = a.stripes ? CHOOSE_PARTS : 1;
+    const int row = (int)blockIdx.x / parts, part = (int)blockIdx.x % parts;
     const ksample &how = a.how ? a.how[row] : a.how_few[row];
+    chooser c = {};
+    c.m = (choose_memory *)dynamic;
+    c.logits = a.logits + row * a.width;
+    c.width = a.width;
+    c.least = -INFINITY;
+    c.dense = true;
+    c.n_list = -1;
+    c.temp = how.temp;
+    c.bits = ksample_bits(a.width);
+    stripes_cut(c);
+    launch_wait();
+    if (!stripes_meet(a, c, row, part))
+        return;
     const uint64_t *rng = how.from >= 0 ? a.before[how.from].rng : how.rng;
-    ksampled x = row_choose((choose_memory *)dynamic, a.logits + row * a.width, a.width, how, rng);
+    ksampled x = row_choose(c, how, rng);
     if (threadIdx.x == 0) {
         a.chosen[row] = x;
         tell(&a.host[row], x, a.turn);

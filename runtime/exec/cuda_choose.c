@@ -44,14 +44,16 @@ static bool all_greedy(const device_choice *c)
 static cu_result launch_choice(const exec *e, const device_choice *c)
 {
     const size_t bytes = (size_t)c->b->n_out * sizeof *c->how;
-    cuda_choice a = {.logits = (const float *)(void *)(e->arena + c->logits),
-                     .width = c->width,
-                     .before = chosen_at(e, (uintptr_t)e->card, e->turn - 1),
-                     .chosen = chosen_at(e, (uintptr_t)e->card, e->turn),
-                     .host = chosen_at(e, (uintptr_t)e->host_seen, e->turn),
-                     .turn = e->turn,
-                     .best = (uint64_t *)(void *)(e->card + e->at.best),
-                     .found = (uint32_t *)(void *)(e->card + e->at.found)};
+    cuda_choice a = {
+        .logits = (const float *)(void *)(e->arena + c->logits),
+        .width = c->width,
+        .before = chosen_at(e, (uintptr_t)e->card, e->turn - 1),
+        .chosen = chosen_at(e, (uintptr_t)e->card, e->turn),
+        .host = chosen_at(e, (uintptr_t)e->host_seen, e->turn),
+        .turn = e->turn,
+        .stripes = c->b->n_out <= CHOOSE_INLINE ? (float *)(void *)(e->card + e->at.stripes) : NULL,
+        .best = (uint64_t *)(void *)(e->card + e->at.best),
+        .found = (uint32_t *)(void *)(e->card + e->at.found)};
     const unsigned rows = (unsigned)c->b->n_out;
     void *args[] = {&a};
     cu_result r = CU_OK;
@@ -66,8 +68,8 @@ static cu_result launch_choice(const exec *e, const device_choice *c)
         return r;
     if (all_greedy(c))
         return cuda_launch_after(e, e->d->best, rows * BEST_PARTS, BEST_BLOCK, 0, args);
-    return e->d->driver->cuLaunchKernel(e->d->choose, rows, 1, 1, CHOOSE_BLOCK, 1, 1, CHOOSE_BYTES,
-                                        e->stream, args, NULL);
+    return cuda_launch_after(e, e->d->choose, a.stripes ? rows * CHOOSE_PARTS : rows, CHOOSE_BLOCK,
+                             CHOOSE_BYTES, args);
 }
 
 /* None is under way any more, whatever became of them. */

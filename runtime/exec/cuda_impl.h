@@ -212,7 +212,7 @@ struct exec {
         sent; /* [DEVICE_CALLS][at.ns]: what is on its way to the card, while the tables change again */
     struct { /* offsets in the tables */
         size_t consts, code, cells, lora, batch, gate, cancel, how, from, chosen, best, found, ns,
-            end;
+            stripes, end;
     } at;
     cuda_bucket *buckets;
     cu_stream stream;

@@ -49,7 +49,7 @@ int32_t cuda_steps_max(const plan *p)
     return n;
 }
 
-/* What card and host both have; behind it, on the card alone, the times of steps. */
+/* What card and host both have; behind it, on the card alone, the times of steps, and the stripes of logits. */
 static void carve_tables(carving *c, const device_load *what, exec *e)
 {
     const plan *p = what->p;
@@ -84,6 +84,7 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
     e->at.ns = c->at;
     size_t steps = (size_t)cuda_steps_max(p);
     carve_at(c, mem_product((size_t)e->d->blocks, steps), sizeof(uint64_t));
+    e->at.stripes = carve_at(c, (size_t)CHOOSE_INLINE * CHOOSE_STRIPES, sizeof(float));
     e->at.end = c->at;
 }
 

@@ -148,7 +148,8 @@ bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error)
 {
     static_assert(CHOOSE_BYTES <= 48 << 10, "what a block has without being asked");
     cuda_choice copy = *a;
-    simt_grid g = {rows, threads, 0, CHOOSE_BYTES, call_choose, &copy};
+    simt_grid g = {
+        rows * (a->stripes ? CHOOSE_PARTS : 1), threads, 0, CHOOSE_BYTES, call_choose, &copy};
     return simt_launch(&g, error);
 }
 

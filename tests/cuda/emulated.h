@@ -29,7 +29,7 @@ void emulated_fail(const char *what);
 CUDA_GRIDS(CUDA_GRID)
 #undef CUDA_GRID
 
-/* weft_choose with a block for each row; weft_best, for such as are greedy; weft_tokens. */
+/* weft_choose with a block for each row, or with stripes with several; weft_best, for such as are greedy; weft_tokens. */
 bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error);
 bool emulated_best(const cuda_choice *a, int rows, int threads, char *error);
 bool emulated_tokens(const cuda_tokens *a, int threads, char *error);

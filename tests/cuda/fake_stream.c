@@ -95,17 +95,18 @@ static cu_result run_choice(const fake_op *o)
 {
     char error[FIBRE_ERROR_MAX];
     const cuda_choice *a = &o->choice;
-    const bool parts = o->kind == FAKE_OP_BEST;
-    const int rows = parts ? o->blocks / BEST_PARTS : o->blocks;
+    const bool best = o->kind == FAKE_OP_BEST;
+    const int parts = best ? BEST_PARTS : a->stripes ? CHOOSE_PARTS : 1, rows = o->blocks / parts;
     if (!is_there("logits", a->logits + rows * a->width - 1) ||
         !is_there("tokens", a->chosen + rows - 1) ||
         !is_there("tokens for the host", a->host + rows - 1) ||
         (a->how && !is_there("samplers", a->how + rows - 1)))
         return CU_LAUNCH_FAILED;
-    if (parts && (!is_there("the best of parts", a->best + rows * BEST_PARTS - 1) ||
-                  !is_there("counts of them", a->found + rows - 1)))
+    if (parts > 1 && (!is_there("counts of parts", a->found + rows - 1) ||
+                      !(best ? is_there("the best of parts", a->best + rows * BEST_PARTS - 1)
+                             : is_there("stripes", a->stripes + rows * CHOOSE_STRIPES - 1))))
         return CU_LAUNCH_FAILED;
-    if (!(parts ? emulated_best : emulated_choose)(a, rows, card.threads, error))
+    if (!(best ? emulated_best : emulated_choose)(a, rows, card.threads, error))
         return fake_misused(CU_LAUNCH_FAILED, "%s", error);
     card.chosen += rows;
     return CU_OK;

@@ -104,7 +104,9 @@ static void compare(int64_t vocab, int threads, logits_kind kind)
     sampler *host[ROWS];
     ksampled got[2][ROWS], seen[ROWS];
     float *logits = malloc((size_t)(vocab * ROWS) * sizeof *logits);
-    cuda_choice a = {.logits = logits, .width = vocab};
+    static float stripes[ROWS * CHOOSE_STRIPES];
+    uint32_t found[ROWS] = {0};
+    cuda_choice a = {.logits = logits, .width = vocab, .found = found};
     sampler_options o[ROWS];
     for (int i = 0; i < ROWS; i++) {
         o[i] = random_options(text, sizeof text, vocab);
@@ -118,7 +120,12 @@ static void compare(int64_t vocab, int threads, logits_kind kind)
         a.before = got[1 - d % 2];
         a.host = seen;
         a.turn = (uint32_t)d + 1;
+        for (size_t i = 0; i < COUNT_OF(stripes); i++)
+            stripes[i] = INFINITY; /* of before */
+        a.stripes = d % 2 ? stripes : NULL;
         ck_assert_msg(emulated_choose(&a, ROWS, threads, error), "%s", error);
+        for (int i = 0; i < ROWS; i++)
+            ck_assert_uint_eq(found[i], 0);
         for (int i = 0; i < ROWS; i++) {
             int32_t want = sampler_choose(host[i], logits + i * vocab);
             ck_assert_msg(seen[i].id == want && got[d % 2][i].id == want && seen[i].turn == a.turn,
