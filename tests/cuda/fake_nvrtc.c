@@ -13,7 +13,7 @@
 enum { ERROR_COMPILATION = 6, ERROR_INVALID_PROGRAM = 4, PATH_BYTES = 512, LOG_BYTES = 8000 };
 
 fake_nvrtc_how fake_nvrtc_now = {.stamp = "1"};
-static atomic_int compiled;
+static atomic_int compiled, with_sheets;
 static const char *kept; /* see fake_nvrtc_keep */
 
 void fake_nvrtc_keep(const char *folder)
@@ -24,6 +24,11 @@ void fake_nvrtc_keep(const char *folder)
 int fake_nvrtc_compiled(void)
 {
     return atomic_load(&compiled);
+}
+
+int fake_nvrtc_sheets(void)
+{
+    return atomic_load(&with_sheets);
 }
 
 struct _nvrtcProgram {
@@ -189,6 +194,8 @@ static int fake_nvrtcCreateProgram(nvrtc_program *out_p, const char *text, const
                                    const char *const *header_names)
 {
     nvrtc_program p = calloc(1, sizeof *p);
+    if (text_sheets(n_header, headers, header_names) > 0)
+        atomic_fetch_add(&with_sheets, 1);
     p->text = text;
     p->name = name;
     p->n_header = n_header;

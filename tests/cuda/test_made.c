@@ -244,10 +244,11 @@ START_TEST(weights_of_several_rows_come_ahead)
 {
     static const struct {
         const char *model;
-        int seqs;
-    } cases[] = {{"tiny-deep:Q4_K_M", 2}, {"tiny-deep:Q8_0", 2},    {"tiny-long:Q5_K", 2},
-                 {"tiny-long:Q4_0", 2},   {"tiny-deep:Q4_K_M", 12}, {"tiny-long:Q8_0", 16},
-                 {"tiny-long:Q4_0", 9},   {"tiny-deep:Q4_K_M", 27}, {"tiny-long:Q5_K", 32}};
+        int seqs, sheets; /* images that have them, and are not of a case before */
+    } cases[] = {
+        {"tiny-deep:Q4_K_M", 2, 1}, {"tiny-deep:Q8_0", 2, 1},    {"tiny-long:Q5_K", 2, 1},
+        {"tiny-long:Q4_0", 2, 1},   {"tiny-deep:Q4_K_M", 12, 3}, {"tiny-long:Q8_0", 16, 4},
+        {"tiny-long:Q4_0", 9, 3},   {"tiny-deep:Q4_K_M", 27, 2}, {"tiny-long:Q5_K", 32, 4}};
     static const int32_t ids[] = {1, 7, 300};
     enum { N = COUNT_OF(ids), VOCAB = 512, WARPS = 8 };
     static float want[SEQS_MOST * N * VOCAB], got[SEQS_MOST * N * VOCAB];
@@ -259,8 +260,11 @@ START_TEST(weights_of_several_rows_come_ahead)
         m.n_seq = cases[i].seqs;
         m.p = card_plan(&m, DT_F16, m.n_seq);
         run_rows(&m, NULL, cases[i].seqs, false, want);
+        const int before = fake_nvrtc_sheets();
         run_rows(&m, &fake_maker, cases[i].seqs, true, got);
         ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
+        ck_assert_msg(fake_nvrtc_sheets() - before == cases[i].sheets, "%s with %d sequences: %d",
+                      cases[i].model, cases[i].seqs, fake_nvrtc_sheets() - before);
         ck_assert_msg(memcmp(got, want, (size_t)cases[i].seqs * N * VOCAB * sizeof *got) == 0,
                       "%s with %d sequences", cases[i].model, cases[i].seqs);
         card_model_close(&m);
