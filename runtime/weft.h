@@ -231,7 +231,7 @@ typedef struct {
      * the plan: seconds, where they are not on disk from the last time. Images done, and in all. */
     void (*compiling)(void *ctx, uint64_t done, uint64_t total);
     /* Activations for BF16 and F16 weights with all of their bits, also in calls of many rows. Processors and Metal do nothing else; CUDA
-     * rounds them a little otherwise, to 16 bits in calls of 9 rows and more and to 11 in large ones, and is slower with this.
+     * rounds them a little otherwise, to 16 bits in calls of 9 rows and more and to 11 in large ones on sm_90, and is slower with this.
      * WEFT_ERR_DEVICE with round_bf16, or with kernels or a plan that round. */
     bool exact;
 } weft_session_options;

@@ -10,8 +10,8 @@ enum {
     FEW_N = 8,                        /* rows of activations of an instruction */
     FEW_N_MAX = 4,                    /* of these, at most */
     FEW_ROWS_MAX = FEW_N * FEW_N_MAX, /* at a time */
-    FEW_CALL_MAX = 64,                /* rows of calls whose phases are one launch, with chains */
-    FEW_SUM_PITCH = FEW_TILE + 4,     /* floats: a warp's sums lie in different banks */
+    FEW_CALL_MAX = 64, /* rows of calls whose phases are one launch as a rule, with chains */
+    FEW_SUM_PITCH = FEW_TILE + 4, /* floats: a warp's sums lie in different banks */
     FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4, /* of 1, 2 or 4 tiles */
     FEW_AHEAD_MAX = 6,      /* chunks of weights of a warp that are under way */
     FEW_RING_BYTES = 21120, /* of a warp: four chunks of x of 8 rows, and as many of Q4_K weights */

@@ -455,8 +455,7 @@ static __device__ APART void sheets_run(const member &m, ahead &a)
 static __device__ inline void word_near(const void *at)
 {
 #ifdef __CUDACC__
-    uint32_t x;
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at));
+    asm volatile("{\n.reg .b32 x;\nld.global.u32 x, [%0];\n}" : : "l"(at));
 #else
     (void)at;
 #endif

@@ -34,11 +34,10 @@ bool api_device_divides(const weft_session_options *o, int64_t layers)
 static weft_status check_layers(weft_diag *dg, const api_wanted *w, int64_t layers)
 {
     const weft_session_options *o = &w->how;
-    const char *with = o->lora_slots > 0 ? "adapters"
-                       : o->plan         ? "a plan file"
-                       : w->watched      ? "looking at its values"
-                       : o->round_bf16   ? "rounding to bf16"
-                                         : NULL;
+    const char *with = o->plan         ? "a plan file"
+                       : w->watched    ? "looking at its values"
+                       : o->round_bf16 ? "rounding to bf16"
+                                       : NULL;
     if (!api_device_divides(o, layers) || !with)
         return WEFT_OK;
     return weft_fail(dg, W1611, WEFT_NOWHERE,
@@ -62,18 +61,23 @@ static weft_status open_card(weft_diag *dg, const char *name, const api_wanted *
     return WEFT_OK;
 }
 
-/* A card if there is one that can do it, else the CPU. */
-static void open_any(const api_wanted *w, api_plan *out)
+/* A card if there is one that can do it, else the CPU; but what the environment asks of cards has to be possible. */
+static weft_status open_any(weft_diag *dg, const api_wanted *w, api_plan *out)
 {
     static const char *const cards[] = {"cuda", "metal"};
     weft_diag *quiet = diag_create();
+    weft_status st = WEFT_OK;
     out->dev = NULL;
     for (size_t i = 0; i < sizeof cards / sizeof *cards && !out->dev; i++)
         if (beyond_cards(w) || w->how.plan || device_open(quiet, cards[i], &out->dev) != WEFT_OK)
             out->dev = NULL;
+    for (size_t i = 0; i < diag_count(quiet) && st == WEFT_OK; i++)
+        if (diag_at(quiet, i).code == W1618)
+            st = weft_fail(dg, W1618, WEFT_NOWHERE, STR_FMT, STR_ARG(diag_at(quiet, i).message));
     diag_destroy(quiet);
     if (out->dev)
         out->run.dev = out->dev;
+    return st;
 }
 
 weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers, api_plan *out,
@@ -86,7 +90,7 @@ weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers
         return WEFT_OK;
     WEFT_TRY(check_layers(dg, w, layers));
     if (strcmp(name, "auto") == 0) {
-        open_any(w, out);
+        WEFT_TRY(open_any(dg, w, out));
     } else if (!api_device_is_card(name)) {
         WEFT_TRY(device_open(dg, name, &out->dev)); /* which says what there is */
     } else if (beyond) {

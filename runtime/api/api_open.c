@@ -120,12 +120,34 @@ static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted 
     return plan_make_parts(dg, g, t, &on_card, w->how.device_layers, out->a, parts);
 }
 
+/* A file's plan for a card rounds as the file says: that of another level of the card's, if it is one. */
+static const backend *card_of_file(const api_file *m, const api_wanted *w, const backend *card)
+{
+    arena *a = arena_create();
+    const backend *found = NULL;
+    for (int how = 0; how <= ROUNDING_BF16 && !found; how++) {
+        weft_diag *quiet = diag_create();
+        const backend *be = backend_card(card->name, (backend_rounding)how);
+        plan *p;
+        if (be &&
+            plan_read_file(quiet, w->how.plan, model_file_hash(m->file), be, a, &p) == WEFT_OK)
+            found = be;
+        diag_destroy(quiet);
+    }
+    arena_destroy(a);
+    return found ? found : card;
+}
+
 static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted *w,
                              const backend *card, api_plan *out)
 {
     plan *made;
-    WEFT_TRY(plan_read_file(dg, w->how.plan, model_file_hash(m->file), card, out->a, &made));
+    const backend *be = card ? card_of_file(m, w, card) : NULL;
+    WEFT_TRY(plan_read_file(dg, w->how.plan, model_file_hash(m->file), be, out->a, &made));
     out->p = made;
+    if (be && w->how.exact && !backend_card_is(be, ROUNDING_NONE))
+        return weft_fail(dg, W1617, WEFT_NOWHERE,
+                         "exact is asked for, and the plan %s rounds activations", w->how.plan);
     return api_plan_serves(dg, made, arena_printf(out->a, "the plan %s", w->how.plan).p, w);
 }
 
@@ -194,9 +216,13 @@ static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wante
 static weft_status file_cells(weft_diag *dg, const weft_model *m, const api_wanted *w, arena *a,
                               plan *out)
 {
+    api_wanted any = *w; /* whatever computes with them */
     target t;
     plan_cell *cells;
-    WEFT_TRY(api_target(dg, w, &t));
+    any.be = NULL;
+    any.how.exec = WEFT_EXEC_PLAN;
+    any.how.exact = any.how.round_bf16 = false;
+    WEFT_TRY(api_target(dg, &any, &t));
     *out = (plan){.n_cell = plan_cells(api_file_of(m)->bound->graph, &t, a, &cells),
                   .n_tok_max = t.n_tok_max,
                   .kv = t.kv,

@@ -319,33 +319,39 @@ static bool can_round_bf16(const account *ac)
     return false;
 }
 
-/* What calls of several rows do on a card with activations for BF16 and F16 weights, where the plan has such calls. */
-static const char *several_rows(const plan *p)
+/* How calls of nine rows and more have activations for BF16 and F16 weights on a card; form NULL: the plan has no such calls. */
+static activation_row several_rows(const plan *p)
 {
-    const char *what = NULL;
+    activation_row row = {0};
     for (int32_t i = 0; i < p->n_kernel && strcmp(p->backend, "cuda") == 0; i++) {
         const plan_kernel *k = &p->kernel[i];
         const bool halves = k->type == DT_BF16 || k->type == DT_F16;
-        if (!halves || !act_is_split(k->act) || (what && !act_rounds_near(k->act)))
+        if (!halves || !act_is_split(k->act) || (row.form && !act_rounds_near(k->act)))
             continue;
-        what = act_rounds_near(k->act)
-                   ? "rounded to two bf16, in large calls to one f16; --exact has all of their bits"
-               : act_rounds_bf16(k->act) ? "rounded to one bf16"
-                                         : "with all of their bits";
+        row = activation_of(k->type, k->act);
+        row.what = act_rounds_near(k->act) ? "rounded to two bf16, in large calls on sm_90 to one "
+                                             "f16; --exact has all of their bits"
+                   : act_rounds_bf16(k->act) ? "rounded to one bf16"
+                                             : "with all of their bits";
     }
-    return what;
+    return row;
+}
+
+static void text_several(const plan *p, strbuf *out)
+{
+    const activation_row several = several_rows(p);
+    if (several.form)
+        strbuf_add(out, "in calls of 9 rows and more those for BF16 and F16 weights: %s\n",
+                   several.what);
 }
 
 static void text_activations(const account *ac, strbuf *out)
 {
     activation_row row[DT_COUNT];
     int n = activation_rows(ac, row);
-    const char *several = several_rows(ac->pl->made.p);
     for (int i = 0; i < n; i++)
         strbuf_add(out, "activations for %s weights: %s\n", row[i].type, row[i].what);
-    if (several)
-        strbuf_add(out, "in calls of 9 rows and more those for BF16 and F16 weights: %s\n",
-                   several);
+    text_several(ac->pl->made.p, out);
     if (can_round_bf16(ac))
         strbuf_add(out,
                    "--round-bf16 would round those for BF16 to bf16: faster, logits off by some "
@@ -512,6 +518,13 @@ static void json_activations(json_writer *w, const account *ac)
     json_close(w, '}');
 }
 
+static void json_several(json_writer *w, const plan *p)
+{
+    const activation_row several = several_rows(p);
+    if (several.form)
+        json_key_text(w, "activations_of_9_rows", several.form);
+}
+
 static void json_decode(json_writer *w, const account *ac)
 {
     json_key_open(w, "decode", '[');
@@ -546,6 +559,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_tiers(&w, ac);
     json_kernels(&w, ac);
     json_activations(&w, ac);
+    json_several(&w, p);
     json_key_open(&w, "phases", '{');
     json_key_int(&w, "all", ac->phases.all);
     json_key_int(&w, "layers", ac->phases.layers);
@@ -566,17 +580,24 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
 
 /* ---- layers on a card and on the machine ---- */
 
+/* The plan of the layers that are there; NULL: they are none. */
+static const plan *plan_on_card(const planned *pl)
+{
+    const plan_parts *parts = pl->made.run.parts;
+    for (int32_t i = 0; i < parts->n_part; i++)
+        if (parts->part[i].card)
+            return parts->part[i].p;
+    return NULL;
+}
+
 static int64_t layers_on_card(const planned *pl)
 {
+    const plan *p = plan_on_card(pl);
     int32_t first = INT32_MAX, last = -1;
-    for (int32_t i = 0; i < pl->made.run.parts->n_part; i++) {
-        const plan_part *x = &pl->made.run.parts->part[i];
-        const plan_bucket *b = x->p->bucket;
-        for (int32_t k = 0; k < b->n_step && x->card; k++) {
-            int32_t layer = b->step[k].layer;
-            first = layer >= 0 && layer < first ? layer : first;
-            last = layer > last ? layer : last;
-        }
+    for (int32_t k = 0; p && k < p->bucket->n_step; k++) {
+        int32_t layer = p->bucket->step[k].layer;
+        first = layer >= 0 && layer < first ? layer : first;
+        last = layer > last ? layer : last;
     }
     return last < 0 ? 0 : last - first + 1;
 }
@@ -594,6 +615,8 @@ static void divided_text(const account ac[2], strbuf *out)
                (int)plan_phases_of(plan_bucket_for(p, 1)).layers);
     for (int i = 0; i < 2; i++)
         text_memory(&ac[i], out);
+    if (plan_on_card(ac[0].pl))
+        text_several(plan_on_card(ac[0].pl), out);
 }
 
 static void divided_json(const account ac[2], strbuf *out)
@@ -607,6 +630,8 @@ static void divided_json(const account ac[2], strbuf *out)
     json_key_int(&w, "rows", p->n_tok_max);
     json_key_text(&w, "kv", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_int(&w, "layers_on_card", layers_on_card(ac[0].pl));
+    if (plan_on_card(ac[0].pl))
+        json_several(&w, plan_on_card(ac[0].pl));
     json_key_open(&w, "devices", '[');
     for (int i = 0; i < 2; i++) {
         json_open(&w, '{');

@@ -1,7 +1,7 @@
 /* cuda_graph.c - phases that are launches of their own, as one graph of the driver's.
  *
  * Node i of a graph is the launch of phase i, behind that of phase i - 1. What a phase is stands in the card's memory, and so does the
- * batch: the same graph does for all calls of a bucket that have as many phases, and decoding launches it again and again.
+ * batch: the same graph does for all calls of a bucket that have such phases, and decoding launches it again and again.
  * Where launches may overlap its edges are programmatic: a kernel begins when the one before it has begun everywhere, asks for tables and
  * weights, and waits by itself (kernels/cuda/launch_cuda.cuh). Memory that a graph takes is the driver's. */
 #include "runtime/exec/cuda_impl.h"

@@ -30,6 +30,15 @@ static int32_t local_maker(const cuda_bucket *c, int32_t i, int64_t offset)
     return -1;
 }
 
+/* Phases of which it is not known what they make for step i. */
+static void all_last(cuda_bucket *c, int32_t i)
+{
+    while (--i >= 0)
+        for (int out = 0; out < K_OUT_MAX; out++)
+            if (c->plan->step[i].out[out].space == SPACE_LOCAL)
+                phase_lasts(c, phase_of(c, i));
+}
+
 /* Where phases are launches of their own, those that share values of a block have them in the card's memory. A value is whole, and is
  * read where it was made. */
 void cuda_lasting_find(cuda_bucket *c)
@@ -45,6 +54,8 @@ void cuda_lasting_find(cuda_bucket *c)
             phase_lasts(c, phase_of(c, i));
             if (from >= 0)
                 phase_lasts(c, phase_of(c, from));
+            else /* a part of a value: plans from files may have such */
+                all_last(c, i);
         }
 }
 

@@ -166,7 +166,7 @@ START_TEST(functions_of_graphs_may_fail)
 END_TEST
 
 /* A call whose graph cannot be made or launched changes nothing, and the next one is right. */
-START_TEST(calls_go_on_without_a_graph)
+START_TEST(a_graph_that_cannot_be_made_is_told)
 {
     static const fake_fn fails[] = {FAKE_cuGraphCreate, FAKE_cuGraphAddNode,
                                     FAKE_cuGraphInstantiateWithFlags, FAKE_cuGraphLaunch};
@@ -367,6 +367,6 @@ START_TEST(calls_may_be_cancelled_in_their_middle)
 END_TEST
 
 SUITE_MAIN("card_trouble", functions_may_fail, functions_of_memory_and_launches_may_fail,
-           functions_of_graphs_may_fail, calls_go_on_without_a_graph, cards_may_be_lost,
+           functions_of_graphs_may_fail, a_graph_that_cannot_be_made_is_told, cards_may_be_lost,
            cards_may_be_too_small, cards_may_not_be_there, plans_of_others_are_refused,
            calls_may_be_cancelled, calls_may_be_cancelled_in_their_middle)

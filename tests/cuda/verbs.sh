@@ -30,6 +30,18 @@ for calls in persistent graph launches; do
 done
 if WEFT_CUDA_CALLS=fast on_card run --device cuda -m "$models/stories-7m" -p Once 2>said; then fail 'there is a fast way'; fi
 grep -q 'W1618.*WEFT_CUDA_CALLS=fast: expected persistent, graph or launches' said || fail "fast: $(cat said)"
+if WEFT_CUDA_CALLS=fast on_card run --device auto -m "$models/stories-7m" -p Once 2>said; then fail 'auto: there is a fast way'; fi
+grep -q 'W1618.*WEFT_CUDA_CALLS=fast' said || fail "auto, fast: $(cat said)"
+# A plan from a file rounds as the file says.
+for rounds in '' --exact --round-bf16; do
+    # shellcheck disable=SC2086 # a flag, or none
+    on_card graph --device cuda $rounds -m "$golden/llama-mha/model-bf16.gguf" --stage plan --format binary -o file.plan
+    # shellcheck disable=SC2086
+    on_card eval --device cuda $rounds -m "$golden/llama-mha/model-bf16.gguf" --ids "$(seq -s, 1 20)" >made
+    on_card eval --device cuda --plan file.plan -m "$golden/llama-mha/model-bf16.gguf" --ids "$(seq -s, 1 20)" >read 2>said ||
+        fail "a plan $rounds: $(cat said)"
+    cmp -s made read || fail "a plan $rounds: '$(cat read)', not '$(cat made)'"
+done
 # Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
 for what in Q4_K:227 BF16:227 'BF16:227 --exact' Q4_K:163; do
     shared=${what#*:}
@@ -46,11 +58,15 @@ for type in Q5_K Q6_K Q4_0 MXFP4; do
     on_card verify --device cuda --random tiny-mixtral:$type -ub 24 --ids "$(seq -s, 1 5 120)" -n 24 >said 2>/dev/null ||
         fail "verify of few rows of $type experts: $(cat said)"
 done
-# All of it there, or some layers: of eight the last one, most, all without what stands before and behind them.
-"$weft" run -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >cpu
-for layers in 1 5 8 9; do
-    on_card run -ngl $layers -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >card
-    cmp -s cpu card || fail "-ngl $layers: '$(cat card)', the CPU '$(cat cpu)'"
+# All of it there, or some layers: of eight the last one, most, all without what stands before and behind them; with an adapter too.
+for more in '' "--lora $models/stories-7m-pirate"; do
+    # shellcheck disable=SC2086 # two words, or none
+    "$weft" run -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >cpu
+    for layers in 1 5 8 9; do
+        # shellcheck disable=SC2086
+        on_card run -ngl $layers -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
+        cmp -s cpu card || fail "-ngl $layers $more: '$(cat card)', the CPU '$(cat cpu)'"
+    done
 done
 on_card bench -ngl 2 -m "$golden/llama-mha" -p 4 -n 2 -r 1 >said
 grep -q 'CPU+CUDA' said || fail "bench -ngl: $(cat said)"
