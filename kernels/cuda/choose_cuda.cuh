@@ -55,12 +55,13 @@ struct chooser {
     choose_memory *m;
     const float *logits;
     int64_t width;
-    int n_stripe, fours; /* fours: four logits each, of a stripe */
-    word mine,
-        best;    /* the largest of this thread's share, of which the id is not known, and of all */
-    word low;    /* keys from it on are the candidates */
-    float least; /* its logit */
-    bool dense;  /* nothing was cut away yet */
+    int n_stripe;
+    int fours;      /* of a stripe: four logits each */
+    word mine;      /* the largest of this thread's share, as if it had the least of ids */
+    word best;      /* the largest of all */
+    word low;       /* keys from it on are the candidates */
+    float least;    /* its logit */
+    bool dense;     /* nothing was cut away yet */
     int32_t n_list; /* -1: not all candidates are in the list */
     int32_t n_best; /* then: so many are, the best ones */
     bool cooled;

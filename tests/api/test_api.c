@@ -257,6 +257,11 @@ START_TEST(state_is_told_before)
     ck_assert_int_eq(weft_model_context(m), 256);
     weft_session_options short_one = {.size = sizeof short_one, .context = 64};
     ck_assert_uint_eq(weft_model_token_bytes(m), weft_state_bytes(m, &short_one) / 64);
+    weft_session_options rounded = short_one; /* by a card: whatever kernels the processor has */
+    rounded.round_bf16 = true;
+    setenv("WEFT_CPU", "c", 1);
+    ck_assert_uint_eq(weft_state_bytes(m, &rounded), weft_state_bytes(m, &short_one));
+    unsetenv("WEFT_CPU");
     weft_model_close(m);
     weft_diag_destroy(dg);
 }
