@@ -37,6 +37,12 @@ static inline const gtype *pass_type(const graph *g, const gnode *n)
     return &g->values.at[n->first].type;
 }
 
+/* Does it change a cell of the state? That is done whether or not anybody reads what it gives. */
+static inline bool pass_writes_state(const gnode *n)
+{
+    return op_row_of(n->op)->fuses == FUSE_STATE || n->op == OP_convert;
+}
+
 int64_t pass_row_elems(const gtype *t); /* in one row of [T, ..]; -1: not known */
 /* Is it this op, lora_down or lora_up, for a weight of such an op? */
 bool pass_lora_of(const gnode *n, op_code op, const char *of);

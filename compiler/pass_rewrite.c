@@ -75,7 +75,7 @@ static void mark_live(const rewriter *w, bool *live)
     }
     for (size_t i = w->nodes.n; i-- > 0;) {
         const gnode *n = &w->nodes.at[i];
-        live[i] = live[i] || op_row_of(n->op)->fuses == FUSE_STATE;
+        live[i] = live[i] || pass_writes_state(n);
         if (live[i])
             for (int k = graph_reads(n, read); k > 0; k--)
                 live[w->values.at[read[k - 1]].node] = true;

@@ -76,7 +76,7 @@ static void find_dead(taker *k)
     const graph_uses *u = &k->w.p.uses;
     for (size_t i = g->nodes.n; i-- > 0;) {
         const gnode *n = &g->nodes.at[i];
-        bool needed = op_row_of(n->op)->fuses == FUSE_STATE;
+        bool needed = pass_writes_state(n);
         for (int v = n->first; v < n->first + n->n_out && !needed; v++) {
             needed = u->output[v];
             for (int r = u->first[v]; r < u->first[v + 1] && !needed; r++)

@@ -185,6 +185,35 @@ static void check_cards(const char *path, const graph *g)
     }
 }
 
+/* State in tiers by age, where the first output alone is wanted: nobody reads the cells of layers behind it, and all of their tiers
+ * are made nevertheless. */
+static void check_tiers(const char *path, const graph *g)
+{
+    const backend *const all[] = {backend_reference(), backend_cpu_best(), backend_cuda(),
+                                  backend_metal()};
+    char name[64];
+    const goutput *first = &g->outputs.at[0];
+    const char *const outputs[] = {name};
+    if (first->index < 0)
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(first->name));
+    else
+        snprintf(name, sizeof name, STR_FMT ".%d", STR_ARG(first->name), first->index);
+    for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
+        target t = {.be = all[i / 2],
+                    .n_ctx = 64,
+                    .n_seq = 2,
+                    .n_tok_max = i % 2 ? 5 : 64,
+                    .kv = DT_F16,
+                    .tiers = {.n_tier = 3,
+                              .tier = {{KFORM_F16, KFORM_F16, 8},
+                                       {KFORM_Q8, KFORM_Q8, 24},
+                                       {KFORM_Q8, KFORM_Q4, KPOLICY_REST}}},
+                    .outputs = outputs,
+                    .n_output = 1};
+        check(path, g, &t, i >= 2, false);
+    }
+}
+
 /* Every output that is wanted, and every cell, is of one part. */
 static weft_status check_whole(weft_diag *dg, const plan *whole, const plan_parts *parts)
 {
@@ -256,6 +285,7 @@ static void check_model(const char *path)
         check_targets(path, bm->graph);
         check_levels(path, bm->graph);
         check_cards(path, bm->graph);
+        check_tiers(path, bm->graph);
         check_parts(path, bm->graph);
     } else {
         printf("FAILED %s\n", path);
