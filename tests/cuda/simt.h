@@ -291,37 +291,41 @@ static inline void simt_ldmatrix(uint32_t *to, const char *line, bool turned)
 
 struct simt_product {
     float *sum;
-    const uint32_t *a, *b;
-    float (*number)(uint16_t);
+    float a[8], b[4]; /* two of each word */
 };
-static inline float simt_half_of(const simt_product *p, uint32_t word, int which)
-{
-    return p->number((uint16_t)(word >> 16 * which));
-}
+/* b by columns, so that the compiler multiplies all of them at a time; each sum is in the order of its numbers. */
 static inline void simt_join_mma(void **own, int n)
 {
-    float a[16][16], b[8][16];
+    float a[16][16], b[16][8], sum[16][8] = {};
     for (int lane = 0; lane < n; lane++) {
         const simt_product *p = (simt_product *)own[lane];
-        for (int i = 0; i < 8; i++)
-            a[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i % 2 + i / 4 * 8] =
-                simt_half_of(p, p->a[i / 2], i % 2);
-        for (int i = 0; i < 4; i++)
-            b[lane / 4][lane % 4 * 2 + i % 2 + i / 2 * 8] = simt_half_of(p, p->b[i / 2], i % 2);
+        const int at = lane % 4 * 2, line = lane / 4;
+        memcpy(&a[line][at], p->a, 8);
+        memcpy(&a[line + 8][at], p->a + 2, 8);
+        memcpy(&a[line][at + 8], p->a + 4, 8);
+        memcpy(&a[line + 8][at + 8], p->a + 6, 8);
+        b[at][line] = p->b[0];
+        b[at + 1][line] = p->b[1];
+        b[at + 8][line] = p->b[2];
+        b[at + 9][line] = p->b[3];
     }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 16; k++)
+            for (int col = 0; col < 8; col++)
+                sum[row][col] += a[row][k] * b[k][col];
     for (int lane = 0; lane < n; lane++)
-        for (int i = 0; i < 4; i++) {
-            const float *x = a[lane / 4 + i / 2 * 8], *y = b[lane % 4 * 2 + i % 2];
-            float sum = 0;
-            for (int k = 0; k < 16; k++)
-                sum += x[k] * y[k];
-            ((simt_product *)own[lane])->sum[i] += sum;
-        }
+        for (int i = 0; i < 4; i++)
+            ((simt_product *)own[lane])->sum[i] += sum[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 static inline void simt_mma(float *sum, const uint32_t *a, const uint32_t *b,
                             float (*number)(uint16_t))
 {
-    simt_product p = {sum, a, b, number};
+    simt_product p;
+    p.sum = sum;
+    for (int i = 0; i < 8; i++)
+        p.a[i] = number((uint16_t)(a[i / 2] >> 16 * (i % 2)));
+    for (int i = 0; i < 4; i++)
+        p.b[i] = number((uint16_t)(b[i / 2] >> 16 * (i % 2)));
     fibre_meet(SIMT_AT("mma"), 0xffffffffu, &p, simt_join_mma);
 }
 
@@ -333,7 +337,8 @@ struct simt_product_s8 {
 };
 static inline void simt_join_mma_s8(void **own, int n)
 {
-    int8_t a[16][32], b[8][32];
+    int8_t a[16][32], b[32][8];
+    int sum[16][8] = {};
     const int deep = ((simt_product_s8 *)own[0])->deep;
     for (int lane = 0; lane < n; lane++) {
         const simt_product_s8 *p = (simt_product_s8 *)own[lane];
@@ -341,13 +346,16 @@ static inline void simt_join_mma_s8(void **own, int n)
             a[lane / 4 + i / 4 % 2 * 8][lane % 4 * 4 + i % 4 + i / 8 * 16] =
                 (int8_t)(p->a[i / 4] >> 8 * (i % 4));
         for (int i = 0; i < deep / 4; i++)
-            b[lane / 4][lane % 4 * 4 + i % 4 + i / 4 * 16] = (int8_t)(p->b[i / 4] >> 8 * (i % 4));
+            b[lane % 4 * 4 + i % 4 + i / 4 * 16][lane / 4] = (int8_t)(p->b[i / 4] >> 8 * (i % 4));
     }
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < deep; k++)
+            for (int col = 0; col < 8; col++)
+                sum[row][col] += a[row][k] * b[k][col];
     for (int lane = 0; lane < n; lane++)
         for (int i = 0; i < 4; i++)
-            for (int k = 0; k < deep; k++)
-                ((simt_product_s8 *)own[lane])->sum[i] +=
-                    a[lane / 4 + i / 2 * 8][k] * b[lane % 4 * 2 + i % 2][k];
+            ((simt_product_s8 *)own[lane])->sum[i] +=
+                sum[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
 }
 static inline void simt_mma_s8(int *sum, const uint32_t *a, const uint32_t *b, int deep)
 {
