@@ -26,7 +26,7 @@ typedef struct {
     const ksampled *before;  /* of the call before: what ksample.from counts */
     ksampled *chosen, *host; /* [rows]: on the card, and in memory of the host */
     uint32_t turn;
-    float *stripes;  /* [rows][CHOOSE_STRIPES]: the largest of each; NULL: a block has those of a row by itself */
+    float *stripes;  /* [rows][CHOOSE_STRIPES]: the largest of each; NULL: a row is one block's */
     uint64_t *best;  /* [rows][BEST_PARTS]: the best key of each part, */
     uint32_t *found; /* [rows]: and how many parts are there; 0 between launches */
     ksample how_few[CHOOSE_INLINE];

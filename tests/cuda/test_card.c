@@ -473,7 +473,7 @@ START_TEST(prompts_over_codes_are_tiles)
                  {"tiny:BF16", 0, KFORM_Q4, KFORM_Q4, 64},
                  {"tiny-wide:BF16", 40, KFORM_Q8, KFORM_Q4, 32}};
 #if defined(SUITE_ASAN)
-    const size_t first = 2, end = 3; /* each takes a minute */
+    const size_t first = 2, end = 3; /* the others take a minute more */
 #else
     const size_t first = 0, end = COUNT_OF(cases);
 #endif
