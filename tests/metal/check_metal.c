@@ -224,7 +224,7 @@ const kernel_row *check_more_rows(int *out_n)
     return all;
 }
 
-bool check_packs(void)
+bool check_is_card(void)
 {
     return true;
 }
