@@ -8,7 +8,6 @@ enum { SKIPPED = 77 };
 static struct {
     nvrtc real, table;
     int images, sheets;
-    bool quick; /* without optimising, which takes a tenth of the time */
 } seen;
 
 static int see_text(nvrtc_program *out_p, const char *text, const char *name, int n_header,
@@ -17,15 +16,6 @@ static int see_text(nvrtc_program *out_p, const char *text, const char *name, in
     const int sheets = text_sheets(n_header, headers, names);
     seen.sheets = sheets > seen.sheets ? sheets : seen.sheets;
     return seen.real.nvrtcCreateProgram(out_p, text, name, n_header, headers, names);
-}
-
-static int see_options(nvrtc_program p, int n, const char *const *options)
-{
-    const char *all[64];
-    ck_assert_int_lt(n + 1, COUNT_OF(all));
-    memcpy(all, options, (size_t)n * sizeof *all);
-    all[n] = "--Ofast-compile=max";
-    return seen.real.nvrtcCompileProgram(p, n + seen.quick, all);
 }
 
 /* What ptxas says unasked is a loss of speed: registers that warps cannot give away, products that wait for each other. */
@@ -47,8 +37,7 @@ static int see_code(nvrtc_program p, char *to)
     if (r == 0)
         r = seen.real.nvrtcGetCUBIN(p, to);
     seen.images++;
-    if (!seen.quick)
-        see_remarks(p);
+    see_remarks(p);
     ck_assert_msg(r == 0 && bytes > 4 &&
                       memcmp(to,
                              "\x7f"
@@ -64,7 +53,6 @@ static weft_status load(weft_diag *dg, const nvrtc **out_n)
     WEFT_TRY(cuda_maker_usual.load(dg, &n));
     seen.real = seen.table = *n;
     seen.table.nvrtcCreateProgram = see_text;
-    seen.table.nvrtcCompileProgram = see_options;
     seen.table.nvrtcGetCUBIN = see_code;
     *out_n = &seen.table;
     return WEFT_OK;
@@ -94,7 +82,6 @@ static void compile(card_model m, const char *name, const fake_card *card, int i
 START_TEST(kernels_of_models_compile)
 {
     compile(card_model_open("llama-mha", "model-bf16.gguf"), "llama-mha", &fake_card_usual, 2);
-    seen.quick = true;
     compile(card_model_open("gpt_oss", NULL), "gpt_oss", &fake_card_usual, 2);
 }
 END_TEST
@@ -104,7 +91,6 @@ START_TEST(kernels_of_experts_compile)
 {
     static const int32_t ids[24] = {1};
     static const char *const spec[] = {"tiny-mixtral:Q4_K", "tiny-mixtral:MXFP4"};
-    seen.quick = true;
     for (int i = 0; i < 2; i++) {
         random_model *rm = NULL;
         card_model m = card_random_open(spec[i], ids, 24, &rm);

@@ -78,9 +78,9 @@ float *check_numbers(check *c, int64_t n); /* so many of those */
 int32_t *check_ids(check *c, int64_t n, int64_t below);
 kbatch *check_batch(check *c, const kbatch *counts); /* with these counts, all else 0 */
 
-/* Are the kernels a card's? Fibres run those, a hundred times as slowly: cases have one fill of unused memory each. */
-bool check_is_card(void);
-/* Rows of random weights at an odd address, with a few bytes between rows; as cards have them: at a multiple of 16, with none. */
+/* Rows of random weights at an odd address, with a few bytes between rows; where check_packs, as cards have them: at a multiple
+ * of 16, with none. */
+bool check_packs(void);
 void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch);
 /* Rows as the kernel's layout wants them; the reference has them as stored. */
 const void *check_interleaved(check *c, const kernel_row *row, dtype t, const void *stored,

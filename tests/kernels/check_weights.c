@@ -64,10 +64,10 @@ void check_spoil_block(check *c, dtype t, void *p)
 void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch)
 {
     const dtype_row *d = dtype_row_of(t);
-    int64_t blocks = n / d->elems, pitch = blocks * (int64_t)d->bytes + (check_is_card() ? 0 : 6);
+    int64_t blocks = n / d->elems, pitch = blocks * (int64_t)d->bytes + (check_packs() ? 0 : 6);
     int64_t skew = 1 + check_below(c, 32);
     /* noise is random codes already */
-    uint8_t *w = check_alloc(c, (size_t)(rows * pitch), (size_t)(check_is_card() ? 16 : skew));
+    uint8_t *w = check_alloc(c, (size_t)(rows * pitch), (size_t)(check_packs() ? 16 : skew));
     for (int64_t row = 0; row < rows; row++)
         for (int64_t b = 0; b < blocks; b++)
             random_block(c, t, w + row * pitch + b * (int64_t)d->bytes);

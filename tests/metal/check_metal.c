@@ -224,7 +224,7 @@ const kernel_row *check_more_rows(int *out_n)
     return all;
 }
 
-bool check_is_card(void)
+bool check_packs(void)
 {
     return true;
 }
