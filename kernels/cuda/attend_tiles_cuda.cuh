@@ -127,13 +127,13 @@ template <class K> static __device__ SHAPE_FN void tiles_fill(const flash_work &
             lines_copy_row<K>(keys + slot, at.key);
         else
             lines_copy<K>(keys + slot, at.key, f.key_bytes, f.keys);
-        barrier_arrive_copied(&r.b->full[0][r.slot]);
+        barrier_arrive_copied(shared_at(&r.b->full[0][r.slot]));
         barrier_wait(&r.b->empty[1][r.slot], r.parity ^ 1);
         if (row)
             lines_copy_row<K>(values + slot, at.value);
         else
             lines_copy<K>(values + slot, at.value, f.value_bytes, f.keys);
-        barrier_arrive_copied(&r.b->full[1][r.slot]);
+        barrier_arrive_copied(shared_at(&r.b->full[1][r.slot]));
         at = next;
         tile_next<K::STAGES>(r);
     }

@@ -26,19 +26,18 @@ static __device__ inline void barrier_arrive(uint64_t *b)
 
 #if __CUDA_ARCH__ >= 900
 /* The same; and so many bytes will come, too. */
-static __device__ inline void barrier_expect(uint64_t *b, int bytes)
+static __device__ inline void barrier_expect(shared_place b, int bytes)
 {
-    asm volatile(
-        "{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(shared_at(b)),
-        "r"(bytes)
-        : "memory");
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(b),
+                 "r"(bytes)
+                 : "memory");
 }
 #endif
 
 /* When this thread's copies so far are done. */
-static __device__ inline void barrier_arrive_copied(uint64_t *b)
+static __device__ inline void barrier_arrive_copied(shared_place b)
 {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_at(b)) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(b) : "memory");
 }
 
 #define BARRIER_ASK(word)                                                                          \
@@ -48,12 +47,16 @@ static __device__ inline void barrier_arrive_copied(uint64_t *b)
                  : "r"(b), "r"(parity)                                                             \
                  : "memory")
 
-static __device__ inline bool barrier_passed(uint64_t *at, uint32_t parity)
+static __device__ inline bool barrier_passed(shared_place b, uint32_t parity)
 {
-    const shared_place b = shared_at(at);
     uint32_t passed;
     BARRIER_ASK("test_wait");
     return passed != 0;
+}
+
+static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
+{
+    return barrier_passed(shared_at(b), parity);
 }
 
 static __device__ inline void barrier_wait(shared_place b, uint32_t parity)
@@ -91,10 +94,10 @@ static inline void barrier_arrive(uint64_t *b)
                  : BARRIER_UNSEEN | n << 32 | n << 1 | (parity ^ 1);
 }
 
-static inline void barrier_arrive_copied(uint64_t *b)
+static inline void barrier_arrive_copied(shared_place b)
 {
     simt_copies_done();
-    barrier_arrive(b);
+    barrier_arrive((uint64_t *)b);
 }
 
 static inline bool barrier_passed(uint64_t *b, uint32_t parity)
@@ -110,6 +113,11 @@ static inline void barrier_wait(uint64_t *b, uint32_t parity)
 {
     while (!barrier_passed(b, parity))
         ;
+}
+
+static inline bool barrier_passed(shared_place b, uint32_t parity)
+{
+    return barrier_passed((uint64_t *)b, parity);
 }
 
 static inline void barrier_arrive(shared_place b)
@@ -201,39 +209,39 @@ static __device__ inline int copy_arrivals(int)
 }
 
 /* So many bytes will come. */
-static __device__ inline void copy_expect(uint64_t *b, int bytes, copiers by)
+static __device__ inline void copy_expect(shared_place b, int bytes, copiers by)
 {
     if (by.index == 0)
         barrier_expect(b, bytes);
 }
 
 /* Some of them, a multiple of 16. */
-static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const char *from, int bytes,
-                                         copiers by)
+static __device__ inline void copy_bytes(shared_place b, shared_place to, const char *from,
+                                         int bytes, copiers by)
 {
     if (by.index == 0)
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
             "%2, [%3];" ::"r"(to),
-            "l"(global_at(from)), "r"(bytes), "r"(shared_at(b))
+            "l"(global_at(from)), "r"(bytes), "r"(b)
             : "memory");
 }
 
 /* The same of what is read once: in L2 it makes room before anything else does. */
-static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
-                                        copiers by)
+static __device__ inline void copy_once(shared_place b, shared_place to, const char *from,
+                                        int bytes, copiers by)
 {
     uint64_t first_out;
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_out));
     if (by.index == 0)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
                      "L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
-                     "l"(global_at(from)), "r"(bytes), "r"(shared_at(b)), "l"(first_out)
+                     "l"(global_at(from)), "r"(bytes), "r"(b), "l"(first_out)
                      : "memory");
 }
 
 /* All of them are on their way. */
-static __device__ inline void copy_end(uint64_t *)
+static __device__ inline void copy_end(shared_place)
 {
 }
 #else
@@ -242,24 +250,24 @@ static __device__ inline int copy_arrivals(int lanes)
     return lanes;
 }
 
-static __device__ inline void copy_expect(uint64_t *, int, copiers)
+static __device__ inline void copy_expect(shared_place, int, copiers)
 {
 }
 
-static __device__ inline void copy_bytes(uint64_t *, shared_place to, const char *from, int bytes,
+static __device__ inline void copy_bytes(shared_place, shared_place to, const char *from, int bytes,
                                          copiers by)
 {
     for (int i = by.index * 16; i < bytes; i += by.count * 16)
         copy_16(to + i, from + i);
 }
 
-static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
-                                        copiers by)
+static __device__ inline void copy_once(shared_place b, shared_place to, const char *from,
+                                        int bytes, copiers by)
 {
     copy_bytes(b, to, from, bytes, by);
 }
 
-static __device__ inline void copy_end(uint64_t *b)
+static __device__ inline void copy_end(shared_place b)
 {
     barrier_arrive_copied(b);
 }

@@ -68,7 +68,7 @@ static __device__ inline void stage_copy(const mma_job &j, const cuda_tile *t, b
     if (lane_index() != 0)
         return;
     uint64_t *full = &r.full[r.slot];
-    barrier_expect(full, r.part == 0 ? BULK_X + BULK_W : BULK_X);
+    barrier_expect(shared_at(full), r.part == 0 ? BULK_X + BULK_W : BULK_X);
     tile_copy(t[0], r.x + r.slot * BULK_X, full, x_i * MMA_DEPTH, (int)j.row);
     if (r.part == 0)
         tile_copy(t[1], r.w + r.w_slot * BULK_W, full, i / j.parts * MMA_DEPTH, (int)j.col);

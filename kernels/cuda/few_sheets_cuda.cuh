@@ -63,7 +63,7 @@ static __device__ inline void sheet_put(ring_block *r, const sheet_copier &c)
     const shared_place to =
         shared_at(r->memory) + (unsigned)(c.slot * r->slot_bytes + lane * pitch);
     const char *from = c.of.w + (first + lane) * c.of.pitch + c.chunk * (int64_t)c.of.cut.bytes;
-    uint64_t *full = &r->full[0][c.slot];
+    const shared_place full = shared_at(&r->full[0][c.slot]);
     copy_expect(full, rows * bytes, copiers{lane, WARP});
     __syncwarp();
     if (lane < rows)

@@ -406,7 +406,7 @@ template <class P> static __device__ inline void stream_parts(const stream_rows 
                             lanes,
                             lane_index() & (lanes - 1),
                             warp_count() << row_bits};
-    const bool pairs = (int)P::GROUPS == 2 && ring_pairs(r, j.cut);
+    const bool pairs = (int)P::GROUPS == 2 && ring_pairs(r->slots, j.cut);
     ring_reader p = r->reader[warp_index()];
     int row = warp_index() << row_bits;
     UNROLLED(1)

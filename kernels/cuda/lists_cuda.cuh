@@ -47,7 +47,7 @@ static_assert(sizeof(cuda_pack) % 16 == 0, "pieces of 16 bytes");
 
 static __device__ inline void pack_copy(const cuda_run &r, const pack_ring &p, int32_t n)
 {
-    uint64_t *full = &p.full[n % PACKS];
+    const shared_place full = shared_at(&p.full[n % PACKS]);
     copies_after_stores(); /* operands were found in it */
     const copiers by = {lane_index(), WARP};
     copy_expect(full, (int)sizeof(cuda_pack), by);

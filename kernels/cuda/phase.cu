@@ -383,14 +383,14 @@ static __device__ APART void copier_run(const member &m, ahead &a)
     const cuda_run &r = *m.r;
     const int32_t n_phase = r.end - r.first;
     const bool lists = warp_index() == warp_count();
-    ring_copier c = ring_copier_of((int)threadIdx.x - block_threads());
+    ring_copier c = ring_copier_of(a.ring, (int)threadIdx.x - block_threads());
     int32_t asked = 0, n = 0;
     bool stop = false;
     for (; n < n_phase && !stop && copier_listed(m, a, n, &asked); n++) {
         ring_list *segments = &a.ring->list[n % PACKS];
         c.segment = 0;
         while (a.ring->memory && !stop) {
-            const ring_copied how = ring_copy<SHAPES_SKEWS>(a.ring, c, *segments, n);
+            const ring_copied how = ring_copy<SHAPES_SKEWS>(c, *segments, n);
             if (__all_sync(ALL_LANES, how == RING_NONE))
                 break;
             if (__any_sync(ALL_LANES, how == RING_COPIED))

@@ -75,36 +75,45 @@ static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
 }
 
 /* Are groups of rows paired? Not where a warp would wait for both with nothing more under way. */
-static __device__ inline bool ring_pairs(const ring_block *r, const cuda_cut &cut)
+static __device__ inline bool ring_pairs(int slots, const cuda_cut &cut)
 {
-    return cut.paired && r->slots >= RING_PAIR_SLOTS;
+    return cut.paired && slots >= RING_PAIR_SLOTS;
 }
 
 /* ---- copying: by some warps, some lanes of them for each warp that multiplies ---- */
 
 enum { RING_LANES = WARP * RING_COPIERS / RING_WARPS };
 
-/* What a lane copies next. */
+/* What a lane copies next. All that it needs for a chunk is here, in registers: while it looks for something, a slot stands empty. */
 struct ring_copier {
     int warp; /* for whom */
     copiers lanes;
-    const char *from; /* the next chunk */
-    int64_t pitch;    /* of the segment, as are: */
-    int64_t apart;    /* from one of the warp's groups to its next */
+    int32_t slots, slot_bytes; /* of the warp */
+    shared_place open;         /* of the ring */
+    shared_place at, full;     /* the slot that is filled next, and its barrier; */
+    int32_t slot, times;       /* which that is; how often all slots were filled */
+    const char *from;          /* the next chunk */
+    int64_t pitch;             /* of the segment, as are: */
+    int64_t apart;             /* from one of the warp's groups to its next */
     int32_t bytes, rows, chunks;
+    bool whole; /* rows follow on each other */
     int32_t left, chunk,
         rows_left;       /* chunks of it; of the group that were copied; rows from the group on */
     bool pairs;          /* groups are paired; */
     bool paired, second; /* this one is with the next, of which the next chunk is */
     int32_t segment;     /* the next one of the phase */
-    int32_t slot, times; /* where to; how often all slots were filled */
 };
 
-static __device__ inline ring_copier ring_copier_of(int thread)
+static __device__ inline ring_copier ring_copier_of(const ring_block *r, int thread)
 {
     ring_copier c = {};
     c.warp = thread / RING_LANES;
     c.lanes = copiers{thread % RING_LANES, RING_LANES};
+    c.slots = r->slots;
+    c.slot_bytes = r->slot_bytes;
+    c.open = shared_at(&r->open);
+    c.at = ring_slots(r, c.warp);
+    c.full = shared_at(r->full[c.warp]);
     return c;
 }
 
@@ -114,45 +123,46 @@ static __device__ inline bool ring_paired(const ring_copier &c)
     return c.pairs && c.rows_left > warp_count() * c.rows;
 }
 
-static __device__ inline void ring_segment_begin(const ring_block *r, ring_copier &c,
-                                                 const ring_segment &s)
+static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segment &s)
 {
     const int first = c.warp * s.cut.rows, step = warp_count() * s.cut.rows;
     c.pitch = s.pitch;
     c.bytes = (int32_t)s.cut.bytes;
     c.rows = s.cut.rows;
     c.chunks = s.cut.chunks;
+    c.whole = s.cut.chunks == 1 && s.pitch == s.cut.bytes;
     c.from = s.w + first * s.pitch;
     c.apart = step * s.pitch;
     c.chunk = 0;
     c.rows_left = s.rows - first;
     c.left = c.rows_left > 0 ? (c.rows_left + step - 1) / step * c.chunks : 0;
-    c.pairs = ring_pairs(r, s.cut);
+    c.pairs = ring_pairs(c.slots, s.cut);
     c.paired = ring_paired(c);
     c.second = false;
 }
 
 /* The bytes of a chunk: of one piece, or of one for each row. SKEWS: some are one that begins anywhere, and come with what is around
  * it. */
-template <bool SKEWS>
-static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &c)
+template <bool SKEWS> static __device__ inline void ring_chunk_copy(const ring_copier &c)
 {
     const int left = c.rows_left - (c.second ? warp_count() * c.rows : 0);
     const int rows = c.rows < left ? c.rows : left;
-    const bool whole = c.chunks == 1 && c.pitch == c.bytes; /* rows follow on each other */
-    const shared_place to = ring_slots(r, c.warp) + c.slot * r->slot_bytes;
     const int skew = SKEWS ? (int)((uintptr_t)c.from & 15) : 0;
     const int all = SKEWS ? (skew + rows * c.bytes + 15) & ~15 : rows * c.bytes;
-    uint64_t *full = &r->full[c.warp][c.slot];
-    copy_expect(full, all, c.lanes);
+    const int bytes = c.whole || (SKEWS && rows == 1) ? all : c.bytes;
+    const char *from = c.from - skew;
+    shared_place to = c.at;
+    copy_expect(c.full, all, c.lanes);
     UNROLLED(1)
-    for (int row = 0; row < (whole ? 1 : rows); row++)
-        copy_once(full, to + row * c.bytes, c.from - skew + row * c.pitch,
-                  whole || (SKEWS && rows == 1) ? all : c.bytes, c.lanes);
-    copy_end(full);
+    for (int row = c.whole ? 1 : rows; row > 0; row--) {
+        copy_once(c.full, to, from, bytes, c.lanes);
+        from += c.pitch;
+        to += c.bytes;
+    }
+    copy_end(c.full);
 }
 
-static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &c)
+static __device__ inline void ring_chunk_next(ring_copier &c)
 {
     c.left--;
     c.second = c.paired && !c.second;
@@ -164,49 +174,51 @@ static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &
         c.rows_left -= groups * warp_count() * c.rows;
         c.paired = ring_paired(c);
     }
-    if (++c.slot == r->slots) {
+    c.at += (shared_place)c.slot_bytes;
+    c.full += sizeof(uint64_t);
+    if (++c.slot == c.slots) {
+        c.at -= (shared_place)(c.slots * c.slot_bytes);
+        c.full -= sizeof(uint64_t) * (shared_place)c.slots;
         c.slot = 0;
         c.times++;
     }
 }
 
-/* Of a phase that is not open yet a warp has only so many chunks under way: who waits at a gate waits for memory, and so behind what
- * others have asked for. */
-enum { RING_EARLY = 2 };
-
-/* Are they? */
-static __device__ inline bool ring_is_early(ring_block *r, const ring_copier &c, int phase)
+/* Of a phase that is not open yet a warp has only one chunk under way: who waits at a gate waits for memory, and so behind what others
+ * have asked for. Is there one? */
+static __device__ inline bool ring_is_early(const ring_copier &c, int phase)
 {
-    const int before = c.slot - RING_EARLY, slot = before < 0 ? before + r->slots : before;
-    const int times = c.times - (before < 0);
-    return *(volatile const int32_t *)&r->open < phase && r->slots > RING_EARLY && times >= 0 &&
-           !barrier_passed(&r->full[c.warp][slot], (uint32_t)times & 1);
+    const bool first = c.slot == 0;
+    const int times = c.times - first;
+    const shared_place before =
+        c.full + sizeof(uint64_t) * (shared_place)(first ? c.slots - 1 : -1);
+    return (int32_t)shared_4(c.open) < phase && times >= 0 &&
+           !barrier_passed(before, (uint32_t)times & 1);
 }
 
 enum ring_copied { RING_NONE, RING_FULL, RING_COPIED };
 
 /* The next chunk of a phase, if there is one and its slot is free. */
 template <bool SKEWS>
-static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, const ring_list &l,
-                                               int phase)
+static __device__ inline ring_copied ring_copy(ring_copier &c, const ring_list &l, int phase)
 {
     while (c.left == 0) {
         if (c.segment == l.n || c.warp >= warp_count())
             return RING_NONE;
-        ring_segment_begin(r, c, l.of[c.segment++]);
+        ring_segment_begin(c, l.of[c.segment++]);
     }
-    if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1) ||
-        ring_is_early(r, c, phase))
+    const shared_place used = c.full + (shared_place)sizeof(ring_block::full);
+    if (!barrier_passed(used, (uint32_t)(c.times + 1) & 1) || ring_is_early(c, phase))
         return RING_FULL;
-    ring_chunk_copy<SKEWS>(r, c);
-    ring_chunk_next(r, c);
+    ring_chunk_copy<SKEWS>(c);
+    ring_chunk_next(c);
     return RING_COPIED;
 }
 
 /* All that is on its way has come: nothing is written into a block's memory when it is gone. */
 static __device__ inline void ring_close(ring_block *r, const ring_copier &c)
 {
-    for (int i = 0; i < r->slots && c.warp < warp_count(); i++) {
+    for (int i = 0; i < c.slots && c.warp < warp_count(); i++) {
         const int times = c.times + (i < c.slot);
         if (times > 0)
             barrier_wait(&r->full[c.warp][i], (uint32_t)(times - 1) & 1);

@@ -247,7 +247,7 @@ template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j,
         char *x = r.stages + r.slot * MMA_STAGE_BYTES, *w = x + MMA_ROWS * MMA_LINE;
         barrier_wait(&r.empty[r.slot], r.parity ^ 1);
         copy_stage<LIST>(j, c, x, w, i);
-        barrier_arrive_copied(&r.full[r.slot]);
+        barrier_arrive_copied(shared_at(&r.full[r.slot]));
         if (!j.copies) {
             lines_put<W>(j, w, lines);
             if (i + 1 < stages)

@@ -36,10 +36,10 @@ static void ring_for(const kernel_call *c)
 static void copy_chunks(void)
 {
     ring_block *r = block_ring();
-    ring_copier copier = ring_copier_of(lane_index());
+    ring_copier copier = ring_copier_of(r, lane_index());
     while (!*(volatile int32_t *)&r->stop) {
         if (r->memory)
-            ring_copy<true>(r, copier, r->list[0], 0);
+            ring_copy<true>(copier, r->list[0], 0);
         __nanosleep(0);
     }
 }
