@@ -161,18 +161,18 @@ static __device__ inline void barrier_arrive_block(uint64_t *b)
         barrier_arrive(b);
 }
 
-/* A word in shared memory that is not 0 from some time on, which nothing waits for. */
-static __device__ inline void flag_raise(int32_t *flag)
+/* A word in shared memory that may change while others look at it, which nothing waits for. */
+static __device__ inline void word_put(int32_t *word, int32_t x)
 {
     if (CHECKS)
-        atomicOr((uint32_t *)flag, 1u);
+        atomicExch((uint32_t *)word, (uint32_t)x);
     else
-        *(volatile int32_t *)flag = 1;
+        *(volatile int32_t *)word = x;
 }
 
-static __device__ inline bool flag_is_up(int32_t *flag)
+static __device__ inline int32_t word_now(int32_t *word)
 {
-    return (CHECKS ? (int32_t)atomicOr((uint32_t *)flag, 0u) : *(volatile int32_t *)flag) != 0;
+    return CHECKS ? (int32_t)atomicOr((uint32_t *)word, 0u) : *(volatile int32_t *)word;
 }
 
 /* Copies from here on come after what was stored before, barriers too. */

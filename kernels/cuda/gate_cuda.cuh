@@ -145,7 +145,7 @@ static __device__ inline void gate_wait(ahead &a, int32_t n)
         seen = gate_read(gate);
     while (!(seen & GATE_STOP) && seen < all);
     a.seen[n & 1] = word ? seen | GATE_SKIP : seen;
-    a.ring->open = n;
+    word_put(&a.ring->open, n);
     if (word)
         a.skip = 1;
 }

@@ -311,8 +311,9 @@ static __device__ void phases_run(const member &m, ahead &a, const cuda_call &ca
         progress_write(PROGRESS_PHASE, (shared_place)n);
         progress_write(PROGRESS_GATE, (shared_place)n);
         __syncwarp();
-        /* Nothing is listed any more where weights of what was left out fill the ring. */
-        const bool runs = n > 0 || a.seen[0] < GATE_SKIP;
+        /* Nothing is listed any more where weights of what was left out fill the ring. Later the word is another gate's, and not
+         * looked at. */
+        const bool runs = n > 0 || *(volatile const uint32_t *)a.seen < GATE_SKIP;
         if (has_copier() && runs)
             barrier_wait(&a.listed[n % PACKS], pack_parity(n));
         if (runs && m.ns)
@@ -334,7 +335,7 @@ static __device__ void phases_run(const member &m, ahead &a, const cuda_call &ca
     for (int32_t i = n + 2; lists_itself() && i < n + PACKS && i < a.n_phase; i++)
         pack_wait(a.packs, i); /* which is on its way */
     if (threadIdx.x == 0)
-        flag_raise(&a.ring->stop);
+        word_put(&a.ring->stop, 1);
 }
 
 /* ---- ahead of the phases: by warps that compute nothing ---- */
@@ -344,7 +345,7 @@ enum { COPIER_REST = 100 }; /* ns */
 
 static __device__ inline bool copier_stops(ahead &a)
 {
-    return __any_sync(ALL_LANES, flag_is_up(&a.ring->stop));
+    return __any_sync(ALL_LANES, word_now(&a.ring->stop) != 0);
 }
 
 /* Asks for packs in whose place nobody is any more; `asked` were, and so many are after. */
@@ -411,7 +412,7 @@ static __device__ APART void copier_run(const member &m, ahead &a)
 /* Has the block done all of a phase? */
 static __device__ inline bool phase_over(const ahead &a, int32_t n)
 {
-    return __all_sync(ALL_LANES, *(volatile const int32_t *)&a.ring->phase > n);
+    return __all_sync(ALL_LANES, word_now(&a.ring->phase) > n);
 }
 
 /* The same with sheets (few_sheets_cuda.cuh). */

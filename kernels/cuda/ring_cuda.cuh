@@ -192,8 +192,8 @@ static __device__ inline bool ring_is_early(const ring_copier &c, int phase)
     const int times = c.times - first;
     const shared_place before =
         c.full + sizeof(uint64_t) * (shared_place)(first ? c.slots - 1 : -1);
-    return (int32_t)shared_4(c.open) < phase && times >= 0 &&
-           !barrier_passed(before, (uint32_t)times & 1);
+    const int32_t open = CHECKS ? word_now(&block_ring()->open) : (int32_t)shared_4(c.open);
+    return open < phase && times >= 0 && !barrier_passed(before, (uint32_t)times & 1);
 }
 
 enum ring_copied { RING_NONE, RING_FULL, RING_COPIED };
@@ -304,7 +304,7 @@ static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_b
 /* A phase begins; by one thread. */
 static __device__ inline void ring_phase(ring_block *r, int phase)
 {
-    r->phase = phase;
+    word_put(&r->phase, phase);
     r->x_of = NULL;
 }
 
