@@ -1,4 +1,4 @@
-/* image.h - the CUDA kernels as libweft_cuda has them: one image that the driver loads, and the texts that it was made of, for
+/* image.h - the CUDA kernels as libweft_cuda has them: two images that the driver loads, and the texts that they were made of, for
  * images of single plans.
  *
  * The library is plain C and links nothing of NVIDIA's; it is found at run time beside the program. Its only export is
@@ -22,10 +22,17 @@ typedef struct {
 } cuda_texts;
 extern const cuda_texts cuda_texts_here;
 
+/* A fatbin, for cuModuleLoadData. */
+typedef struct {
+    const void *at;
+    size_t bytes;
+} cuda_fatbin;
+
+/* phases: weft_phases with all kernels, optimised little, which saves the compiler many minutes; grids: the other functions of
+ * CUDA_GRIDS (phase.h), and those that choose tokens. */
 typedef struct {
     const char *build; /* cuda_build_id of the sources that it was made of */
-    const void *image; /* a fatbin, for cuModuleLoadData */
-    size_t image_bytes;
+    cuda_fatbin phases, grids;
     const char *made_for; /* "sm_80 sm_90a compute_80": what it has code for */
     const cuda_texts *texts;
 } weft_cuda_image;

@@ -19,6 +19,8 @@ static void close_all(void *ctx)
         if (d->copies)
             d->driver->cuStreamDestroy(d->copies);
         cuda_kernel_free(d, &d->all);
+        if (d->grids)
+            d->driver->cuModuleUnload(d->grids);
         d->driver->cuCtxPopCurrent(&was);
     }
     if (d->context)
@@ -124,7 +126,7 @@ static cu_result allow_most(cuda_device *d, cuda_grid which)
     return c->cuFuncSetAttribute(d->grid[which], CU_FUNC_SHARED_DYNAMIC_MAX, most);
 }
 
-/* The other functions of the image of all kernels. */
+/* The functions of both images. */
 static cu_result find_grids(cuda_device *d)
 {
     static const cuda_grid large[] = {CUDA_GRID_experts, CUDA_GRID_flash, CUDA_GRID_codes,
@@ -137,7 +139,8 @@ static cu_result find_grids(cuda_device *d)
     const cuda_driver *c = d->driver;
     cu_result r = CU_OK;
     for (int i = 0; i < CUDA_GRID_COUNT && r == CU_OK; i++)
-        r = c->cuModuleGetFunction(&d->grid[i], d->all.module, names[i]);
+        r = c->cuModuleGetFunction(&d->grid[i], i == CUDA_GRID_phases ? d->all.module : d->grids,
+                                   names[i]);
     for (size_t i = 0; i < sizeof large / sizeof *large && r == CU_OK; i++)
         r = allow_most(d, large[i]);
     d->bulk = attribute(c, d->card, CU_CAPABILITY_MAJOR) == 9 &&
@@ -148,15 +151,17 @@ static cu_result find_grids(cuda_device *d)
 static weft_status load_module(weft_diag *dg, cuda_device *d)
 {
     WEFT_TRY(cuda_enter(dg, d));
-    cu_result r = cuda_kernel_load(d, d->image->image, &d->all);
+    cu_result r = cuda_kernel_load(d, d->image->phases.at, &d->all);
+    if (r == CU_OK)
+        r = d->driver->cuModuleLoadData(&d->grids, d->image->grids.at);
     if (r == CU_OK)
         r = find_grids(d);
     if (r == CU_OK)
-        r = d->driver->cuModuleGetFunction(&d->choose, d->all.module, CUDA_KERNEL_CHOOSE);
+        r = d->driver->cuModuleGetFunction(&d->choose, d->grids, CUDA_KERNEL_CHOOSE);
     if (r == CU_OK)
-        r = d->driver->cuModuleGetFunction(&d->best, d->all.module, CUDA_KERNEL_BEST);
+        r = d->driver->cuModuleGetFunction(&d->best, d->grids, CUDA_KERNEL_BEST);
     if (r == CU_OK)
-        r = d->driver->cuModuleGetFunction(&d->tokens, d->all.module, CUDA_KERNEL_TOKENS);
+        r = d->driver->cuModuleGetFunction(&d->tokens, d->grids, CUDA_KERNEL_TOKENS);
     bool other =
         r == CU_NO_BINARY_FOR_GPU || r == CU_INVALID_IMAGE || r == CU_UNSUPPORTED_PTX_VERSION;
     int major = attribute(d->driver, d->card, CU_CAPABILITY_MAJOR);

@@ -44,8 +44,9 @@ typedef struct cuda_device {
     cu_context context;
     const weft_cuda_image *image;
     const cuda_maker *maker;           /* of images for plans; NULL: none are made */
-    cuda_kernel all;                   /* of the image: any plan */
-    cu_function grid[CUDA_GRID_COUNT]; /* all functions of that image */
+    cuda_kernel all;                   /* weft_phases of the library: any plan */
+    cu_module grids;                   /* its other functions */
+    cu_function grid[CUDA_GRID_COUNT]; /* all of both */
     size_t
         shared_bytes[CUDA_GRID_COUNT]; /* that functions may ask for which need much; others: 0 */
     bool bulk;                         /* can weft_bulk run? */

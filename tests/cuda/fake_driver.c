@@ -21,8 +21,8 @@ enum {
 };
 
 const weft_cuda_image fake_kernels = {.build = "tests",
-                                      .image = fake_image,
-                                      .image_bytes = 1,
+                                      .phases = {fake_image, 1},
+                                      .grids = {fake_image, 1},
                                       .made_for = "the tests' card",
                                       .texts = &cuda_texts_here};
 const fake_card fake_card_usual = {.cards = 1,

@@ -255,7 +255,7 @@ END_TEST
 
 START_TEST(cards_may_not_be_there)
 {
-    const weft_cuda_image other = {.image = "an image of others"};
+    const weft_cuda_image other = {.phases = {"an image of others", 1}};
     fake_card none = small_card;
     device *d = NULL;
     model = card_model_open("llama-mha", NULL);

@@ -1,4 +1,4 @@
-/* test_cuda_image.c - libweft_cuda as it was built: of these sources, with an image that a driver can be given. */
+/* test_cuda_image.c - libweft_cuda as it was built: of these sources, with images that a driver can be given. */
 #include "tests/base/suite.h"
 
 #include <dlfcn.h>
@@ -25,20 +25,26 @@ START_TEST(is_of_this_build)
 END_TEST
 
 /* A fat binary: magic, version and bytes of the header, bytes behind it (fatbinary_section.h of the toolkit). */
-START_TEST(is_a_fat_binary)
+static void is_fat(cuda_fatbin f)
 {
-    const weft_cuda_image *c = image_load();
     struct {
         uint32_t magic;
         uint16_t version, header_bytes;
         uint64_t rest_bytes;
     } head;
-    ck_assert_uint_gt(c->image_bytes, sizeof head);
-    memcpy(&head, c->image, sizeof head);
+    ck_assert_uint_gt(f.bytes, sizeof head);
+    memcpy(&head, f.at, sizeof head);
     ck_assert_uint_eq(head.magic, 0xba55ed50u);
-    ck_assert_uint_eq(head.header_bytes + head.rest_bytes, c->image_bytes);
+    ck_assert_uint_eq(head.header_bytes + head.rest_bytes, f.bytes);
+}
+
+START_TEST(has_fat_binaries)
+{
+    const weft_cuda_image *c = image_load();
+    is_fat(c->phases);
+    is_fat(c->grids);
     ck_assert_ptr_nonnull(strstr(c->made_for, "sm_90a"));
 }
 END_TEST
 
-SUITE_MAIN("cuda_image", is_of_this_build, is_a_fat_binary)
+SUITE_MAIN("cuda_image", is_of_this_build, has_fat_binaries)
