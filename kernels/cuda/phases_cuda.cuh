@@ -377,6 +377,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         return;
     }
     launch_wait();
+    progress_write(PROGRESS_GATE, 0); /* steps that are late elsewhere meet none */
+    __syncwarp();
     if (!stop)
         phase_run<ALL_KERNELS>(m, run.phase[run.first]);
 }
