@@ -71,6 +71,9 @@ done
 on_card bench -ngl 2 -m "$golden/llama-mha" -p 4 -n 2 -r 1 >said
 grep -q 'CPU+CUDA' said || fail "bench -ngl: $(cat said)"
 on_card eval -ngl 2 --kv 'f16 last=4, q8 rest' -m "$golden/gemma2" --ids 1,2,3,4,5,6 >said || fail "eval -ngl: $(cat said)"
+WEFT_CPU=ref on_card eval -ngl 2 -m "$golden/llama-mha" --ids 1,2,3 >card
+"$weft" eval -m "$golden/llama-mha" --ids 1,2,3 >cpu
+cmp -s cpu card || fail "eval -ngl with the reference: '$(cat card)', not '$(cat cpu)'"
 on_card plan -ngl 2 -m "$golden/llama-mha" >said
 grep -q 'fits: 256.0 MiB available on cuda:0' said || fail "plan -ngl: $(cat said)"
 [ "$(grep -c '^fits' said)" = 2 ] || fail "plan -ngl: $(cat said)"
