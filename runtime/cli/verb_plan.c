@@ -675,8 +675,7 @@ int verb_plan(cli *c)
     const plan_options *o = c->options;
     planned pl = {0};
     arena *a = arena_create();
-    planned_options want = {
-        .sequences = o->sequences, .purpose = API_PLANS_MEMORY, .divided = true};
+    planned_options want = {.sequences = o->sequences, .purpose = API_PLANS_MEMORY};
     weft_status st = level_flags_backend(c->dg, &o->at, &want.be);
     if (st == WEFT_OK)
         st = planned_open(c->dg, &o->open, &want, &pl);

@@ -118,7 +118,7 @@ static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl
     *pl = (planned){0};
     if (l.n_prompt + l.n_decode == 0)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "-p and -n are both 0: nothing would run");
-    planned_options want = {.fill = true, .divided = true, .held = l.n_prompt + l.n_decode};
+    planned_options want = {.fill = true, .held = l.n_prompt + l.n_decode};
     WEFT_TRY(planned_open(c->dg, &o->open, &want, pl));
     l = fit(o, pl->made.run.n_ctx);
     if (l.n_prompt + l.n_decode > pl->made.run.n_ctx)

@@ -126,7 +126,6 @@ static weft_status make_plans(verify_job *j)
 {
     weft_diag *dg = j->c->dg;
     planned_options want = {.fill = true,
-                            .divided = true,
                             .wants = j->o->open.batch,
                             .held = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH};
     WEFT_TRY(planned_open(dg, &j->o->open, &want, &j->pl));

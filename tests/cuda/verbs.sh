@@ -104,6 +104,8 @@ for layers in 1 4; do
 done
 on_card profile -ngl 1 -m "$golden/llama-mha" -p 0 -n 2 --json >said
 grep -q '"parts":\[{"device":"cpu".*{"device":"cuda".*"nodes":.*"part":1,' said || fail "profile -ngl --json: $(cat said)"
+on_card graph -ngl 1 -m "$golden/llama-mha" --stage plan >said
+grep -q '^part 2 of 3: cuda, layer 3$' said && [ "$(grep -c '^given handed on' said)" = 2 ] || fail "graph -ngl: $(cat said)"
 # What each column is worth, for quantising: as the CPU alone says.
 "$weft" quantize -q "$models/stories-7m" stories.gguf BF16
 printf 'Once upon a time there was a little girl who had a red ball and a dog.' >text
