@@ -38,8 +38,8 @@ typedef struct {
     uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
     bool check_cache; /* compare all checksums of what is there, not only if it has changed */
     const code_maker *maker; /* of code to run the plan with; NULL: the executor's own loop */
-    const weights *w
-        [PLAN_PARTS_MAX]; /* of each part: of the same plan, checkpoint and device; NULL: the session loads its own */
+    /* Of each part, for the same plan, checkpoint and device; NULL: the session loads its own. */
+    const weights *w[PLAN_PARTS_MAX];
     weights_progress progress;
     /* As code_options has it, with the ctx of progress. */
     void (*compiling)(void *ctx, uint64_t done, uint64_t total);
@@ -183,8 +183,8 @@ uint64_t session_lora_key(const session *s, int64_t seq);
 const plan *session_plan_of(const session *s); /* the one it was created with */
 /* Its parts, in the order in which they run: one, which is that plan, unless it was created with several. */
 plan_parts session_plans_of(const session *s);
-const weights *session_weights(const session *s,
-                               int32_t part); /* for others of the plan; they end before it */
+/* For other sessions of the plan, which end before it. */
+const weights *session_weights(const session *s, int32_t part);
 
 /* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
  * the next beginning. Not while a call runs. */
