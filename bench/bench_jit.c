@@ -124,7 +124,7 @@ static void measure_decoding(const settings *s, const api_plan *made, const weig
     static const char *const names[] = {"plan", "jit"};
     session_options run = made->run;
     must(session_create(dg, made->p, src, &run, &by[0]));
-    run.w = session_weights(by[0]);
+    run.w[0] = session_weights(by[0], 0);
     run.maker = jit_maker();
     must(session_create(dg, made->p, src, &run, &by[1]));
     static uint64_t ns[2][ROUNDS_MAX];

@@ -172,7 +172,7 @@ static weft_status place_input(lower *lo, const gnode *n, int id, plan_operand *
                          [IO_POS] = {"pos", GRAPH_T},
                          [IO_ROWS] = {"rows", GRAPH_R}};
     const ginput *in = &lo->g->inputs.at[id];
-    if (lower_input_is_handed(in)) { /* bucket_memory.c makes a place in the arena of it */
+    if (lower_input_is_handed(in)) { /* the stages make a place in the arena of it */
         *out = (plan_operand){.space = SPACE_IO,
                               .type = DT_F32,
                               .id = IO_COUNT,

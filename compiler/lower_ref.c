@@ -179,6 +179,10 @@ static weft_status add_step(lower *lo, const gnode *n, int part, int n_out)
         s.value[i] = n->first + part + i;
     }
     WEFT_TRY(lower_step(lo, n, &s));
+    for (int i = 0; i < s.n_in; i++)
+        if (s.in[i].space == SPACE_IO && s.in[i].id == IO_COUNT)
+            s.in[i] = (plan_operand){
+                .space = SPACE_ARENA, .type = s.in[i].type, .offset = s.in[i].offset};
     VEC_PUSH(&lo->steps, s);
     return WEFT_OK;
 }
@@ -317,6 +321,7 @@ void lower_finish(lower *lo)
 weft_status lower_reference(lower *lo)
 {
     plan *p = lo->p;
+    p->arena_bytes = p->input_bytes; /* values stand behind what other parts of the model give */
     for (size_t i = 0; i < lo->g->nodes.n; i++)
         if (lower_node_is_live(lo, &lo->g->nodes.at[i]))
             WEFT_TRY(lower_node(lo, &lo->g->nodes.at[i]));

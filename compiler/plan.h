@@ -249,6 +249,12 @@ typedef struct {
     plan_part part[PLAN_PARTS_MAX];
 } plan_parts;
 
+/* The parts of a model that is run whole, too: one. */
+static inline plan_parts plan_parts_or(const plan_parts *parts, const plan *whole)
+{
+    return parts ? *parts : (plan_parts){.n_part = 1, .part = {{.p = whole}}};
+}
+
 #define PLAN_HANDED                                                                                \
     "handed on" /* the name of outputs for later parts, which no model file can have */
 

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { PART_BEFORE, PART_CARD, PART_BEHIND };
+enum { PART_BEFORE, PART_CARD = GRAPH_PART_CARD, PART_BEHIND };
 
 typedef struct {
     const graph *g;
@@ -226,6 +226,7 @@ static gref take_over(const graph *g, int value, int *input_of, graph *to)
     return (gref){.kind = REF_INPUT, .id = input_of[value] - 1};
 }
 
+/* NULL: there is nothing in it. */
 static graph *graph_of(const cutter *c, int part, arena *a)
 {
     const graph *g = c->g;
@@ -259,7 +260,42 @@ static graph *graph_of(const cutter *c, int part, arena *a)
         graph_add_output(to, &o);
     }
     hand_on(c, part, value_of, to);
-    return to;
+    if (to->nodes.n > 0)
+        return to;
+    graph_destroy(to);
+    return NULL;
+}
+
+weft_status graph_cut(weft_diag *dg, const graph *g, const target *t, int64_t n, graph_parts *out)
+{
+    int64_t layers = graph_layers(g);
+    if (layers == 0)
+        return weft_fail(dg, W1611, WEFT_NOWHERE,
+                         STR_FMT " has no layers to divide: its model file has no loop over them",
+                         STR_ARG(g->model));
+    WEFT_ASSERT(n >= 1 && n <= layers);
+    WEFT_TRY(lower_check(dg, g, t));
+    arena *scratch = arena_create();
+    cutter c = {.g = g,
+                .t = t,
+                .live = ARENA_ARRAY(scratch, bool, g->nodes.n),
+                .of_layers = ARENA_ARRAY(scratch, bool, g->nodes.n),
+                .for_layers = ARENA_ARRAY(scratch, bool, g->nodes.n),
+                .part = ARENA_ARRAY(scratch, int, g->nodes.n)};
+    mark_live(&c);
+    obstacle o = assign(&c, layers - n, scratch);
+    weft_status st = o.n ? refuse(dg, &c, &o, n, layers, scratch) : WEFT_OK;
+    for (int i = 0; i < PLAN_PARTS_MAX && st == WEFT_OK; i++)
+        out->part[i] = graph_of(&c, i, scratch);
+    arena_destroy(scratch);
+    return st;
+}
+
+void graph_parts_destroy(graph_parts *parts)
+{
+    for (int i = 0; i < PLAN_PARTS_MAX; i++)
+        if (parts->part[i])
+            graph_destroy(parts->part[i]);
 }
 
 /* ---- plans ---- */
@@ -284,49 +320,58 @@ static void find_inputs(const graph *g, const plan_parts *before, plan_part *to,
     to->in = in;
 }
 
-static weft_status make_parts(weft_diag *dg, const cutter *c, const target *cpu, const target *card,
-                              arena *a, arena *scratch, plan_parts *out)
+static weft_status make_part(weft_diag *dg, const graph *g, const target *t, const target *as,
+                             arena *a, plan **out)
 {
-    for (int part = PART_BEFORE; part <= PART_BEHIND; part++) {
-        target t = part == PART_CARD ? *card : *cpu;
-        graph *g = graph_of(c, part, scratch);
+    if (!as)
+        return plan_make(dg, g, t, NULL, a, out);
+    graph *after;
+    WEFT_TRY(plan_graph(dg, g, t, NULL, &after));
+    weft_status st = plan_make(dg, after, as, NULL, a, out);
+    graph_destroy(after);
+    return st;
+}
+
+/* All that its graph has; and where nothing of one part can be rounded, another part has what can. */
+static target target_of_part(const target *t)
+{
+    target own = *t;
+    own.outputs = NULL;
+    own.n_output = 0;
+    own.round_bf16 = false;
+    return own;
+}
+
+static weft_status make_parts(weft_diag *dg, const graph_parts *cut, const target *cpu,
+                              const target *card, const target *as, arena *a, plan_parts *out)
+{
+    target other = as ? target_of_part(as) : (target){0};
+    for (int i = 0; i < PLAN_PARTS_MAX; i++) {
+        target t = target_of_part(i == PART_CARD ? card : cpu);
         plan *p;
-        t.outputs = NULL; /* all that its graph has */
-        t.n_output = 0;
-        weft_status st = g->nodes.n ? plan_make(dg, g, &t, NULL, a, &p) : WEFT_OK;
-        if (st == WEFT_OK && g->nodes.n) {
-            plan_part made = {.p = p, .card = part == PART_CARD};
-            find_inputs(g, out, &made, a);
-            out->part[out->n_part++] = made;
-        }
-        graph_destroy(g);
-        WEFT_TRY(st);
+        if (!cut->part[i])
+            continue;
+        WEFT_TRY(make_part(dg, cut->part[i], &t, as ? &other : NULL, a, &p));
+        plan_part made = {.p = p, .card = i == PART_CARD && !as};
+        find_inputs(cut->part[i], out, &made, a);
+        out->part[out->n_part++] = made;
     }
     return WEFT_OK;
+}
+
+weft_status plan_make_parts_as(weft_diag *dg, const graph *g, const target *cpu, const target *card,
+                               int64_t n, const target *as, arena *a, plan_parts *out)
+{
+    graph_parts cut;
+    WEFT_TRY(graph_cut(dg, g, cpu, n, &cut));
+    *out = (plan_parts){.n_part = 0};
+    weft_status st = make_parts(dg, &cut, cpu, card, as, a, out);
+    graph_parts_destroy(&cut);
+    return st;
 }
 
 weft_status plan_make_parts(weft_diag *dg, const graph *g, const target *cpu, const target *card,
                             int64_t n, arena *a, plan_parts *out)
 {
-    int64_t layers = graph_layers(g);
-    if (layers == 0)
-        return weft_fail(dg, W1611, WEFT_NOWHERE,
-                         STR_FMT " has no layers to divide: its model file has no loop over them",
-                         STR_ARG(g->model));
-    WEFT_ASSERT(n >= 1 && n <= layers);
-    WEFT_TRY(lower_check(dg, g, cpu));
-    arena *scratch = arena_create();
-    cutter c = {.g = g,
-                .t = cpu,
-                .live = ARENA_ARRAY(scratch, bool, g->nodes.n),
-                .of_layers = ARENA_ARRAY(scratch, bool, g->nodes.n),
-                .for_layers = ARENA_ARRAY(scratch, bool, g->nodes.n),
-                .part = ARENA_ARRAY(scratch, int, g->nodes.n)};
-    *out = (plan_parts){.n_part = 0};
-    mark_live(&c);
-    obstacle o = assign(&c, layers - n, scratch);
-    weft_status st = o.n ? refuse(dg, &c, &o, n, layers, scratch)
-                         : make_parts(dg, &c, cpu, card, a, scratch, out);
-    arena_destroy(scratch);
-    return st;
+    return plan_make_parts_as(dg, g, cpu, card, n, NULL, a, out);
 }

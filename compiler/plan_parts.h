@@ -13,9 +13,26 @@
 /* Layers of a graph are numbered from 0; how many there are. */
 int64_t graph_layers(const graph *g);
 
-/* The last n layers, from 1 to all of them, for `card`, the rest for `cpu`; both targets want the same outputs, rows and state. W1611 if
- * the graph cannot be cut there, with the nearest number that is possible. */
+/* A graph as parts, those of a plan: NULL where there is nothing in one. */
+typedef struct {
+    graph *part[PLAN_PARTS_MAX];
+} graph_parts;
+
+enum { GRAPH_PART_CARD = 1 }; /* the one with the last layers */
+
+/* Cut g before its last n layers, from 1 to all of them; t says which outputs are wanted. W1611 if it cannot be cut there, with the
+ * nearest number that is possible. */
+weft_status graph_cut(weft_diag *dg, const graph *g, const target *t, int64_t n,
+                      graph_parts *out) WEFT_MUST_USE;
+void graph_parts_destroy(graph_parts *parts);
+
+/* The last n layers for `card`, the rest for `cpu`; both targets want the same outputs, rows and state. Fails as graph_cut does. */
 weft_status plan_make_parts(weft_diag *dg, const graph *g, const target *cpu, const target *card,
                             int64_t n, arena *a, plan_parts *out) WEFT_MUST_USE;
+/* The same parts for the target `as`, all on the CPU, of the graphs that the passes leave for `cpu` and `card`: values have the numbers
+ * that they have in those plans. For the reference. */
+weft_status plan_make_parts_as(weft_diag *dg, const graph *g, const target *cpu, const target *card,
+                               int64_t n, const target *as, arena *a,
+                               plan_parts *out) WEFT_MUST_USE;
 
 #endif

@@ -222,7 +222,7 @@ typedef struct {
     const char *device;
     /* How many of the model's layers are on that device, with their state: the last ones. What stands before the layers, and what
      * stands behind them, is on the CPU then. 0, or more than there are: all of the model is on the device; -1: nothing is. Part of them is
-     * WEFT_ERR_DEVICE with round_bf16, a plan file, or where a cell of the state belongs to layers on both sides. */
+     * WEFT_ERR_DEVICE with a plan file, which is for one device, or where a cell of the state belongs to layers on both sides. */
     int64_t device_layers;
     /* Where the device has no kernel for an operator of the model, or for a type of its weights, all of it runs on the CPU, with a
      * warning that says so; else that is WEFT_ERR_TARGET. */

@@ -34,16 +34,13 @@ bool api_device_divides(const weft_session_options *o, int64_t layers)
 static weft_status check_layers(weft_diag *dg, const api_wanted *w, int64_t layers)
 {
     const weft_session_options *o = &w->how;
-    const char *with = o->plan         ? "a plan file"
-                       : w->watched    ? "looking at its values"
-                       : o->round_bf16 ? "rounding to bf16"
-                                       : NULL;
-    if (!api_device_divides(o, layers) || !with)
+    if (!api_device_divides(o, layers) || !o->plan)
         return WEFT_OK;
-    return weft_fail(dg, W1611, WEFT_NOWHERE,
-                     "%lld of the model's %lld layers on a card, the others on the CPU: %s cannot "
-                     "be had with that",
-                     (long long)o->device_layers, (long long)layers, with);
+    return weft_fail(
+        dg, W1611, WEFT_NOWHERE,
+        "%lld of the model's %lld layers on a card, the others on the CPU: a plan file "
+        "is for one device",
+        (long long)o->device_layers, (long long)layers);
 }
 
 static weft_status open_card(weft_diag *dg, const char *name, const api_wanted *w, api_plan *out)

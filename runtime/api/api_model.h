@@ -37,6 +37,8 @@ typedef struct {
     const plan *p;
     const struct target
         *t; /* what it was made for, in a; all 0 of a plan file; NULL: made elsewhere */
+    /* Of parts: what those of the card were made for, and t those of the CPU; else NULL. */
+    const struct target *t_card;
     session_options run;
     device *
         dev; /* that it opened, and the plan's to close; NULL: the CPU, or one that is not here (run.dev) */

@@ -114,10 +114,12 @@ static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted 
     if (!card || !api_device_divides(&w->how, graph_layers(g)))
         return WEFT_OK;
     plan_parts *parts = ARENA_NEW(out->a, plan_parts);
-    target on_card = *t;
-    on_card.be = card;
+    target *on_card = ARENA_NEW(out->a, target);
+    *on_card = *t;
+    on_card->be = card;
+    out->t_card = on_card;
     out->run.parts = parts;
-    return plan_make_parts(dg, g, t, &on_card, w->how.device_layers, out->a, parts);
+    return plan_make_parts(dg, g, t, on_card, w->how.device_layers, out->a, parts);
 }
 
 /* A file's plan for a card rounds as the file says: that of another level of the card's, if it is one. */
@@ -171,6 +173,7 @@ static weft_status leave_card(weft_diag *dg, const api_file *f, const api_wanted
     device_close(out->dev);
     out->dev = out->run.dev = NULL;
     out->run.parts = NULL;
+    out->t_card = NULL;
     w.how.device = NULL;
     w.how.device_layers = 0;
     return plan_for(dg, f, w, NULL, t, out);

@@ -25,12 +25,7 @@ weft_status planned_open(weft_diag *dg, const model_flags *f, const planned_opti
     WEFT_TRY(api_model_open(dg, &from, &out->m));
     WEFT_TRY(lora_open(dg, out->m, f, &out->adapters));
     lora_want(&out->adapters, &w.how);
-    WEFT_TRY(api_plan_open(dg, out->m, &w, &out->made));
-    if (out->made.run.parts && !o->divided)
-        return weft_fail(dg, W1611, WEFT_NOWHERE,
-                         "a plan is looked at as a whole: %s has some of its layers on a card",
-                         out->m->name);
-    return WEFT_OK;
+    return api_plan_open(dg, out->m, &w, &out->made);
 }
 
 void planned_close(planned *pl)

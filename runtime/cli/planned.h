@@ -24,7 +24,6 @@ typedef struct {
     const struct backend *be; /* to plan for; NULL: this processor */
     const char *const *outputs, *const *skip;
     int purpose;          /* api_wanted's */
-    bool divided;         /* some of its layers may be on a card; else that is W1611 */
     int n_output, n_skip; /* 0: logits; passes to leave out */
 } planned_options;
 

@@ -1,8 +1,8 @@
 /* report_profile.c - the model file with its time beside it, kernels, and the same as JSON. */
 #include "runtime/cli/report_profile.h"
 
-#include "runtime/base/json_write.h"
 #include "runtime/base/vec.h"
+#include "runtime/cli/part_words.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -92,6 +92,23 @@ static void put_listing(const profile *f, strbuf *out)
 
 /* ---- totals ---- */
 
+/* What each plan has of it, where there are several. */
+static void put_plans(const profile *f, const profile_run *r, strbuf *out)
+{
+    for (int32_t i = 0; i < f->plans.n_part && f->plans.n_part > 1; i++) {
+        const profile_sum *x = &r->each[i];
+        strbuf name = {0};
+        part_words(&f->plans, i, &name);
+        strbuf_add(out,
+                   "  %-22s %8.4f ms/token %3.0f %%: %.2f GB/s and %.2f GFLOP/s, %.0f %% of the "
+                   "roof\n",
+                   name.p, x->seconds * 1e3 / (double)r->n_tok,
+                   percent(x->seconds, r->timed_seconds), rate(x->bytes, x->seconds),
+                   rate(x->flops, x->seconds), percent(x->roof, x->seconds));
+        strbuf_free(&name);
+    }
+}
+
 static void put_total(const profile *f, int part, strbuf *out)
 {
     const profile_run *r = &f->run[part];
@@ -108,6 +125,7 @@ static void put_total(const profile *f, int part, strbuf *out)
                r->timed_seconds * 1e3 / n, percent(r->all.seconds, r->timed_seconds), r->barriers,
                percent(r->wait_seconds, r->timed_seconds),
                percent(other > 0 ? other : 0, r->timed_seconds));
+    put_plans(f, r, out);
 }
 
 typedef struct {
@@ -128,9 +146,9 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     VEC(kernel_sum) sums = {0};
     for (int32_t i = 0; i < r->n_step; i++) {
         const profile_step *x = &r->step[i];
-        const plan_kernel *row = plan_kernel_of(f->p, &f->p->bucket[x->bucket].step[x->step]);
+        const plan_kernel *row = profile_kernel_of(f, x);
         size_t k = 0;
-        while (k < sums.n && sums.at[k].row != row)
+        while (k < sums.n && strcmp(sums.at[k].row->name, row->name) != 0)
             k++;
         if (k == sums.n)
             VEC_PUSH(&sums, ((kernel_sum){.row = row}));
@@ -151,40 +169,86 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     VEC_FREE(&sums);
 }
 
-/* The instructions that kernels which ran are compared with. */
-static void put_peaks(const profile *f, strbuf *out)
+/* The instructions that kernels of a plan which ran are compared with. */
+static void put_peaks(const profile *f, int32_t of, strbuf *out)
 {
+    const peak_rates *peaks = &f->limits[of].peaks;
     bool used[PEAKS_MAX] = {false};
     const char *before = " ";
     for (int part = 0; part < PROFILE_PARTS; part++)
         for (int32_t i = 0; i < f->run[part].n_step; i++) {
             const profile_step *x = &f->run[part].step[i];
-            const plan_step *s = &f->p->bucket[x->bucket].step[x->step];
-            used[peaks_of(&f->peaks, kernel_by_symbol(plan_kernel_of(f->p, s)->name))] = true;
+            if (x->plan == of)
+                used[peaks_of(peaks, kernel_by_symbol(profile_kernel_of(f, x)->name))] = true;
         }
-    for (int i = 0; i < f->peaks.n; i++)
+    for (int i = 0; i < peaks->n; i++)
         if (used[i]) {
-            strbuf_add(out, "%s%s %.2f", before, f->peaks.row[i]->name, f->peaks.rate[i] / 1e9);
+            strbuf_add(out, "%s%s %.2f", before, peaks->row[i]->name, peaks->rate[i] / 1e9);
             before = ", ";
         }
     strbuf_add(out, "\n");
 }
 
-void profile_as_text(const profile *f, strbuf *out)
+static bool on_card(const plan *p)
 {
-    bool card = strcmp(f->p->backend, "cpu") != 0;
-    strbuf_add(out, "%s: %d %s%s, state in %s, kernels up to %s%s\n", f->p->model, f->threads,
-               card ? "block" : "thread", f->threads == 1 ? "" : "s",
-               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level,
-               f->images ? ", for few rows made for this plan" : "");
-    if (card && f->bandwidth <= 0) {
+    return strcmp(p->backend, "cpu") != 0;
+}
+
+static void put_size(const profile *f, int32_t i, strbuf *out)
+{
+    const int n = f->limits[i].threads;
+    strbuf_add(out, "%d %s%s", n, on_card(f->plans.part[i].p) ? "block" : "thread",
+               n == 1 ? "" : "s");
+}
+
+static void put_level(const profile *f, int32_t i, strbuf *out)
+{
+    const plan *p = f->plans.part[i].p;
+    strbuf_add(out, "kernels up to %s%s\n", p->level,
+               f->images && on_card(p) ? ", for few rows made for this plan" : "");
+}
+
+static void put_roof(const profile *f, int32_t i, strbuf *out)
+{
+    const double bandwidth = f->limits[i].bandwidth;
+    const bool card = on_card(f->plans.part[i].p);
+    if (card && bandwidth <= 0) {
         strbuf_add(out, "the roof is not known: the card does not say how fast its memory is\n");
     } else if (card) {
-        strbuf_add(out, "the roof, by what the card is made of: %.2f GB/s\n", f->bandwidth / 1e9);
+        strbuf_add(out, "the roof, by what the card is made of: %.2f GB/s\n", bandwidth / 1e9);
     } else {
-        strbuf_add(out,
-                   "the roof, measured: %.2f GB/s; GFLOP/s by instruction:", f->bandwidth / 1e9);
-        put_peaks(f, out);
+        strbuf_add(out, "the roof, measured: %.2f GB/s; GFLOP/s by instruction:", bandwidth / 1e9);
+        put_peaks(f, i, out);
+    }
+}
+
+/* Of several plans each with its device. */
+static void put_devices(const profile *f, strbuf *out)
+{
+    for (int32_t i = 0; i < f->plans.n_part; i++) {
+        strbuf_put(out, STR("  "));
+        part_words(&f->plans, i, out);
+        strbuf_put(out, STR(": "));
+        put_size(f, i, out);
+        strbuf_put(out, STR(", "));
+        put_level(f, i, out);
+        strbuf_put(out, STR("    "));
+        put_roof(f, i, out);
+    }
+}
+
+void profile_as_text(const profile *f, strbuf *out)
+{
+    const char *kv = plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0});
+    strbuf_add(out, "%s: ", f->p->model);
+    if (f->plans.n_part > 1) {
+        strbuf_add(out, "state in %s, the layers on two devices\n", kv);
+        put_devices(f, out);
+    } else {
+        put_size(f, 0, out);
+        strbuf_add(out, ", state in %s, ", kv);
+        put_level(f, 0, out);
+        put_roof(f, 0, out);
     }
     for (int part = 0; part < PROFILE_PARTS; part++)
         put_total(f, part, out);
@@ -216,17 +280,31 @@ static void json_steps(json_writer *w, const profile *f, const profile_run *r)
 {
     json_key_open(w, "nodes", '[');
     for (int32_t i = 0; i < r->n_step; i++) {
-        const plan_bucket *b = &f->p->bucket[r->step[i].bucket];
-        const plan_step *s = &b->step[r->step[i].step];
+        const profile_step *x = &r->step[i];
+        const plan_step *s = profile_step_of(f, x);
         json_open(w, '{');
-        json_key_int(w, "bucket", b->n_tok_max);
-        json_key_int(w, "step", r->step[i].step);
+        if (f->plans.n_part > 1)
+            json_key_int(w, "part", x->plan);
+        json_key_int(w, "bucket", f->plans.part[x->plan].p->bucket[x->bucket].n_tok_max);
+        json_key_int(w, "step", x->step);
         json_key_int(w, "node", s->node);
         json_key_int(w, "layer", s->layer);
-        json_key_text(w, "op", kop_name(plan_kernel_of(f->p, s)->op));
-        json_key_text(w, "kernel", plan_kernel_of(f->p, s)->name);
+        json_key_text(w, "op", kop_name(profile_kernel_of(f, x)->op));
+        json_key_text(w, "kernel", profile_kernel_of(f, x)->name);
         json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
-        json_sum(w, &r->step[i].sum);
+        json_sum(w, &x->sum);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+/* What each part has of the steps. */
+static void json_each(json_writer *w, const profile *f, const profile_run *r)
+{
+    json_key_open(w, "parts", '[');
+    for (int32_t i = 0; i < f->plans.n_part; i++) {
+        json_open(w, '{');
+        json_sum(w, &r->each[i]);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -251,6 +329,8 @@ static void json_run(json_writer *w, const profile *f, int part)
     json_key_open(w, "steps", '{');
     json_sum(w, &r->all);
     json_close(w, '}');
+    if (f->plans.n_part > 1)
+        json_each(w, f, r);
     json_steps(w, f, r);
     json_close(w, '}');
 }
@@ -273,21 +353,45 @@ static void json_lines(json_writer *w, const profile *f)
     json_close(w, ']');
 }
 
+static void json_limits(json_writer *w, const profile_limits *x)
+{
+    json_key_double(w, "bandwidth", x->bandwidth);
+    json_key_open(w, "flop_rates", '{');
+    for (int i = 0; i < x->peaks.n; i++)
+        if (x->peaks.rate[i] > 0)
+            json_key_double(w, x->peaks.row[i]->name, x->peaks.rate[i]);
+    json_close(w, '}');
+}
+
+static void json_parts(json_writer *w, const profile *f)
+{
+    json_key_open(w, "parts", '[');
+    for (int32_t i = 0; i < f->plans.n_part; i++) {
+        json_open(w, '{');
+        part_keys(w, f->plans.part[i].p);
+        json_key_int(w, "threads", f->limits[i].threads);
+        json_limits(w, &f->limits[i]);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 void profile_as_json(const profile *f, strbuf *out)
 {
+    const bool whole = f->plans.n_part == 1;
     json_writer w = {.out = out};
     json_open(&w, '{');
     json_key_text(&w, "model", f->p->model);
-    json_key_int(&w, "threads", f->threads);
+    if (whole)
+        json_key_int(&w, "threads", f->limits->threads);
     json_key_text(&w, "kv", plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}));
-    json_key_text(&w, "variant", f->p->level);
+    if (whole)
+        json_key_text(&w, "variant", f->p->level);
     json_key_int(&w, "images", f->images);
-    json_key_double(&w, "bandwidth", f->bandwidth);
-    json_key_open(&w, "flop_rates", '{');
-    for (int i = 0; i < f->peaks.n; i++)
-        if (f->peaks.rate[i] > 0)
-            json_key_double(&w, f->peaks.row[i]->name, f->peaks.rate[i]);
-    json_close(&w, '}');
+    if (whole)
+        json_limits(&w, f->limits);
+    else
+        json_parts(&w, f);
     for (int part = 0; part < PROFILE_PARTS; part++)
         json_run(&w, f, part);
     json_lines(&w, f);

@@ -3,6 +3,7 @@
 #include "runtime/cli/report_profile.h"
 
 #include "runtime/base/utf8.h"
+#include "runtime/cli/part_words.h"
 #include <stdlib.h>
 
 static const double width_min = 1100, letter = 6.8; /* of the font, in pixels */
@@ -73,8 +74,10 @@ static void put_head(const profile *f, double width, double height, strbuf *out)
                        part == PROFILE_DECODE ? "decode" : "prefill",
                        r->seconds * 1e3 / (double)r->n_tok, (double)r->n_tok / r->seconds);
     }
-    strbuf_add(&line, "; %d thread%s, kernels up to %s", f->threads, f->threads == 1 ? "" : "s",
-               f->p->level);
+    if (f->plans.n_part == 1)
+        strbuf_add(&line, "; %d thread%s", f->limits->threads, f->limits->threads == 1 ? "" : "s");
+    strbuf_put(&line, STR("; kernels up to "));
+    part_levels(&f->plans, &line);
     put_at(out, margin, 48, "light", strbuf_view(&line));
     strbuf_free(&line);
 }
@@ -104,20 +107,37 @@ static int32_t phase_of(const plan_bucket *b, int32_t step)
     return b->item[i].phase;
 }
 
+/* Is it one of the layer's steps? Its phase is. */
+static bool is_of_layer(const profile *f, const profile_step *x, int32_t layer)
+{
+    const plan_bucket *b = &f->plans.part[x->plan].p->bucket[x->bucket];
+    return plan_phase_layer(b, phase_of(b, x->step)) == layer;
+}
+
+/* A layer in the middle, all of which is in one plan. */
+static int32_t middle_layer(const profile *f)
+{
+    int32_t layers = 0, first;
+    for (int32_t i = 0; i < f->plans.n_part; i++) {
+        int32_t n = plan_layers_of(f->plans.part[i].p, &first);
+        layers = n > 0 && first + n > layers ? first + n : layers;
+    }
+    return layers / 2;
+}
+
 /* Phases of a layer in the middle, each as wide as its steps take, a gap at each barrier. */
 static void put_strip(const profile *f, double width, double y, strbuf *out)
 {
     enum { GAP = 6 };
     const profile_run *r = &f->run[PROFILE_DECODE];
-    const plan_bucket *b = r->n_step ? &f->p->bucket[r->step[0].bucket] : NULL;
-    plan_phases n = b ? plan_phases_of(b) : (plan_phases){0};
-    int32_t layer = n.layers / 2, last = -1, gaps = 0;
+    int32_t layer = middle_layer(f), last = -1, gaps = 0;
     double all = 0;
     for (int32_t i = 0; i < r->n_step; i++) {
-        int32_t phase = phase_of(b, r->step[i].step);
-        if (plan_phase_layer(b, phase) != layer)
+        const profile_step *s = &r->step[i];
+        if (!is_of_layer(f, s, layer))
             continue;
-        all += r->step[i].sum.seconds;
+        int32_t phase = phase_of(&f->plans.part[s->plan].p->bucket[s->bucket], s->step);
+        all += s->sum.seconds;
         gaps += phase != last;
         last = phase;
     }
@@ -130,18 +150,17 @@ static void put_strip(const profile *f, double width, double y, strbuf *out)
     double scale = (width - 2 * margin - GAP * (gaps > 0 ? gaps - 1 : 0)) / all, x = margin;
     last = -1;
     for (int32_t i = 0; i < r->n_step; i++) {
-        const plan_step *s = &b->step[r->step[i].step];
-        int32_t phase = phase_of(b, r->step[i].step);
-        if (plan_phase_layer(b, phase) != layer)
+        const profile_step *s = &r->step[i];
+        const plan_kernel *k = profile_kernel_of(f, s);
+        if (!is_of_layer(f, s, layer))
             continue;
+        int32_t phase = phase_of(&f->plans.part[s->plan].p->bucket[s->bucket], s->step);
         x += last >= 0 && phase != last ? GAP : 0;
         last = phase;
-        double w = r->step[i].sum.seconds * scale;
-        snprintf(title, sizeof title, "%s: %.2f us, %.2f GB/s", plan_kernel_of(f->p, s)->name,
-                 r->step[i].sum.seconds * 1e6 / (double)r->n_tok,
-                 r->step[i].sum.bytes / r->step[i].sum.seconds / 1e9);
-        put_rect(out, x, y + 8, w, strip_height - 20,
-                 fill_of(kop_name(plan_kernel_of(f->p, s)->op)), title);
+        double w = s->sum.seconds * scale;
+        snprintf(title, sizeof title, "%s: %.2f us, %.2f GB/s", k->name,
+                 s->sum.seconds * 1e6 / (double)r->n_tok, s->sum.bytes / s->sum.seconds / 1e9);
+        put_rect(out, x, y + 8, w, strip_height - 20, fill_of(kop_name(k->op)), title);
         x += w;
     }
 }
@@ -156,11 +175,11 @@ static const char *main_op(const profile *f, const profile_line *l)
     for (int part = 0; part < PROFILE_PARTS; part++)
         for (int32_t i = 0; i < f->run[part].n_step; i++) {
             const profile_step *x = &f->run[part].step[i];
-            const plan_step *s = &f->p->bucket[x->bucket].step[x->step];
+            const plan_step *s = profile_step_of(f, x);
             if (s->loc.src == l->src && x->sum.seconds > most &&
                 source_find(s->loc.src, s->loc.begin).line == l->line) {
                 most = x->sum.seconds;
-                best = kop_name(plan_kernel_of(f->p, s)->op);
+                best = kop_name(profile_kernel_of(f, x)->op);
             }
         }
     return best;

@@ -1,13 +1,28 @@
 /* report_verify.c - tables of errors, and the first fault with all that is known of it. */
 #include "runtime/cli/report_verify.h"
 
-#include "runtime/base/json_write.h"
+#include "runtime/cli/part_words.h"
 #include <inttypes.h>
 #include <math.h>
 
+static const plan *plan_of(const verify_subject *of, const verify_value *x)
+{
+    return of->plans.part[x->part].p;
+}
+
+static const plan_bucket *bucket_of(const verify_subject *of, const verify_value *x)
+{
+    return &plan_of(of, x)->bucket[x->bucket];
+}
+
 static const plan_step *step_of(const verify_subject *of, const verify_value *x)
 {
-    return &of->p->bucket[x->bucket].step[x->step];
+    return &bucket_of(of, x)->step[x->step];
+}
+
+static const plan_kernel *kernel_of(const verify_subject *of, const verify_value *x)
+{
+    return plan_kernel_of(plan_of(of, x), step_of(of, x));
 }
 
 /* The type of the weight it reads; NULL: it reads none. */
@@ -31,50 +46,74 @@ static int32_t item_of(const plan_bucket *b, int32_t step)
 /* Why the value may differ: the reason of its own step, or of one before it in its chain. */
 static const char *reason_of(const verify_subject *of, const verify_value *x)
 {
-    const plan_bucket *b = &of->p->bucket[x->bucket];
+    const plan_bucket *b = bucket_of(of, x);
     int32_t home = item_of(b, x->step);
     const char *why = NULL;
     for (int32_t k = x->step; k >= b->item[home].first && !why; k--)
-        why = verify_reason(of->p, &b->step[k]);
+        why = verify_reason(plan_of(of, x), &b->step[k]);
     return why;
 }
 
 /* Products that the model file marks prec(f32). */
-static int count_f32(const plan *p)
+static int count_f32(const plan_parts *plans)
 {
     int n = 0;
-    for (int32_t i = 0; i < p->bucket[0].n_step; i++)
-        n += p->bucket[0].step[i].prec_f32;
+    for (int32_t k = 0; k < plans->n_part; k++) {
+        const plan_bucket *b = plans->part[k].p->bucket;
+        for (int32_t i = 0; i < b->n_step; i++)
+            n += b->step[i].prec_f32;
+    }
     return n;
 }
 
 /* ---- for people ---- */
 
-/* One line for each kernel: how many values end in it, and the worst of them against its bound. */
+/* How many values end in a kernel, and the worst of them against its bound. */
+static void text_kernel(const verify_subject *of, const verify_report *r, const char *name,
+                        strbuf *out)
+{
+    const verify_value *worst = NULL;
+    int n = 0, n_f32 = 0;
+    for (int32_t i = 0; i < r->n_value; i++) {
+        const verify_value *x = &r->value[i];
+        if (strcmp(kernel_of(of, x)->name, name) != 0)
+            continue;
+        n++;
+        n_f32 += step_of(of, x)->prec_f32;
+        if (!worst || x->error / x->bound > worst->error / worst->bound)
+            worst = x;
+    }
+    if (!worst)
+        return;
+    const char *why = reason_of(of, worst);
+    strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s", name, n, worst->error, worst->bound,
+               why ? "  " : "", why ? why : "");
+    if (n_f32)
+        strbuf_add(out, "  %d with prec(f32)", n_f32);
+    strbuf_putc(out, '\n');
+}
+
+static bool has_kernel(const plan *p, const char *name)
+{
+    for (int32_t i = 0; i < p->n_kernel; i++)
+        if (strcmp(p->kernel[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* One line for each, also where several plans have it. */
 static void text_kernels(const verify_subject *of, const verify_report *r, strbuf *out)
 {
     strbuf_add(out, "values by kernel               number  worst error    its bound\n");
-    for (int32_t k = 0; k < of->p->n_kernel; k++) {
-        const verify_value *worst = NULL;
-        int n = 0, n_f32 = 0;
-        for (int32_t i = 0; i < r->n_value; i++) {
-            const verify_value *x = &r->value[i];
-            if (step_of(of, x)->kernel != k)
-                continue;
-            n++;
-            n_f32 += step_of(of, x)->prec_f32;
-            if (!worst || x->error / x->bound > worst->error / worst->bound)
-                worst = x;
+    for (int32_t k = 0; k < of->plans.n_part; k++)
+        for (int32_t i = 0; i < of->plans.part[k].p->n_kernel; i++) {
+            const char *name = of->plans.part[k].p->kernel[i].name;
+            bool before = false;
+            for (int32_t e = 0; e < k && !before; e++)
+                before = has_kernel(of->plans.part[e].p, name);
+            if (!before)
+                text_kernel(of, r, name, out);
         }
-        if (!worst)
-            continue;
-        const char *why = reason_of(of, worst);
-        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s", of->p->kernel[k].name, n, worst->error,
-                   worst->bound, why ? "  " : "", why ? why : "");
-        if (n_f32)
-            strbuf_add(out, "  %d with prec(f32)", n_f32);
-        strbuf_putc(out, '\n');
-    }
 }
 
 static void text_layers(const verify_report *r, strbuf *out)
@@ -113,16 +152,21 @@ static void text_outputs(const verify_report *r, strbuf *out)
 
 void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *out)
 {
-    strbuf_add(out,
-               "%s: %" PRId64 " tokens %s, %d thread%s, state in %s, kernels up to %s\n"
-               "%d values compared, %d more inside of fused steps\n",
+    const int n_f32 = count_f32(&of->plans);
+    strbuf_add(out, "%s: %" PRId64 " tokens %s, %d thread%s, state in %s, kernels up to ",
                of->p->model, of->n_token, of->tokens, of->threads, of->threads == 1 ? "" : "s",
-               plan_kv_text(of->p, (char[KPOLICY_TEXT_MAX]){0}), of->p->level, (int)r->n_value,
+               plan_kv_text(of->p, (char[KPOLICY_TEXT_MAX]){0}));
+    part_levels(&of->plans, out);
+    for (int32_t i = 0; i < of->plans.n_part && of->plans.n_part > 1; i++) {
+        strbuf_put(out, STR("\n  "));
+        part_words(&of->plans, i, out);
+    }
+    strbuf_add(out, "\n%d values compared, %d more inside of fused steps\n", (int)r->n_value,
                (int)r->n_hidden);
     text_kernels(of, r, out);
-    if (count_f32(of->p))
-        strbuf_add(out, "prec(f32): the activations of %d product%s stay f32\n", count_f32(of->p),
-                   count_f32(of->p) == 1 ? "" : "s");
+    if (n_f32)
+        strbuf_add(out, "prec(f32): the activations of %d product%s stay f32\n", n_f32,
+                   n_f32 == 1 ? "" : "s");
     if (r->n_layer)
         text_layers(r, out);
     text_outputs(r, out);
@@ -135,9 +179,11 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
 {
     const plan_step *s = step_of(of, x);
     json_open(w, '{');
-    json_key_text(w, "op", kop_name(plan_kernel_of(of->p, s)->op));
-    json_key_text(w, "kernel", plan_kernel_of(of->p, s)->name);
-    json_key_text(w, "weight", weight_type(of->p, s));
+    if (of->plans.n_part > 1)
+        json_key_int(w, "part", x->part);
+    json_key_text(w, "op", kop_name(kernel_of(of, x)->op));
+    json_key_text(w, "kernel", kernel_of(of, x)->name);
+    json_key_text(w, "weight", weight_type(plan_of(of, x), s));
     json_key_text(w, "prec", s->prec_f32 ? "f32" : "auto");
     json_key_int(w, "value", x->value);
     json_key_int(w, "layer", s->layer);
@@ -157,6 +203,17 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
     json_close(w, '}');
 }
 
+static void json_parts(json_writer *w, const verify_subject *of)
+{
+    json_key_open(w, "parts", '[');
+    for (int32_t i = 0; i < of->plans.n_part; i++) {
+        json_open(w, '{');
+        part_keys(w, of->plans.part[i].p);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *out)
 {
     json_writer w = {.out = out};
@@ -165,11 +222,14 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     json_key_int(&w, "tokens", of->n_token);
     json_key_int(&w, "threads", of->threads);
     json_key_text(&w, "kv", plan_kv_text(of->p, (char[KPOLICY_TEXT_MAX]){0}));
-    json_key_text(&w, "variant", of->p->level);
+    if (of->plans.n_part > 1)
+        json_parts(&w, of);
+    else
+        json_key_text(&w, "variant", of->p->level);
     json_key_bool(&w, "passed", verify_passed(r));
     json_key_index(&w, "first_bad", r->first_bad);
     json_key_int(&w, "hidden", r->n_hidden);
-    json_key_int(&w, "prec_f32", count_f32(of->p));
+    json_key_int(&w, "prec_f32", count_f32(&of->plans));
     json_key_open(&w, "values", '[');
     for (int32_t i = 0; i < r->n_value; i++)
         json_value(&w, of, &r->value[i]);
@@ -205,7 +265,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
  * thread computes for itself in that phase. */
 static void note_steps(weft_diag *dg, const verify_subject *of, const verify_value *x)
 {
-    const plan_bucket *b = &of->p->bucket[x->bucket];
+    const plan_bucket *b = bucket_of(of, x);
     int32_t home = item_of(b, x->step);
     strbuf list = {0};
     for (int32_t i = 0; i <= home; i++) {
@@ -214,7 +274,7 @@ static void note_steps(weft_diag *dg, const verify_subject *of, const verify_val
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step && k < x->step; k++) {
             const plan_step *s = &b->step[k];
-            strbuf_add(&list, "%s%s", list.n ? ", " : "", plan_kernel_of(of->p, s)->name);
+            strbuf_add(&list, "%s%s", list.n ? ", " : "", plan_kernel_of(plan_of(of, x), s)->name);
             if (s->loc.src)
                 strbuf_add(&list, " (line %u)",
                            (unsigned)source_find(s->loc.src, s->loc.begin).line);
@@ -243,12 +303,11 @@ static void note_pattern(weft_diag *dg, const verify_value *x)
 
 static void note_cause(weft_diag *dg, const verify_subject *of, const verify_value *x)
 {
-    const plan_step *s = step_of(of, x);
-    const char *type = weight_type(of->p, s), *why = reason_of(of, x);
+    const char *type = weight_type(plan_of(of, x), step_of(of, x)), *why = reason_of(of, x);
     weft_note(dg,
               "computed by kernel %s%s%s%s%s, in the steps for calls of at most %" PRId64 " rows",
-              plan_kernel_of(of->p, s)->name, type ? " from weights of " : "", type ? type : "",
-              why ? ", " : "", why ? why : "", of->p->bucket[x->bucket].n_tok_max);
+              kernel_of(of, x)->name, type ? " from weights of " : "", type ? type : "",
+              why ? ", " : "", why ? why : "", bucket_of(of, x)->n_tok_max);
     if (why && x->error < 4 * x->bound)
         weft_note(dg,
                   "not far over: it may be no more than numbers that were rounded the other way");
@@ -264,7 +323,7 @@ static weft_status print_value(weft_diag *dg, const verify_subject *of, const ve
     weft_status st = weft_fail(dg, W1510, s->loc,
                                "%s%s: relative error %.2e, over the bound of %.1e; row %" PRId64
                                ", column %" PRId64 " is %.7g, expected %.7g",
-                               kop_name(plan_kernel_of(of->p, s)->op), where, x->error, x->bound,
+                               kop_name(kernel_of(of, x)->op), where, x->error, x->bound,
                                x->worst.row, x->worst.col, x->worst.got, x->worst.want);
     note_pattern(dg, x);
     note_steps(dg, of, x);

@@ -6,7 +6,8 @@
 
 /* What was compared. */
 typedef struct {
-    const plan *p;
+    const plan *p;    /* of the whole model */
+    plan_parts plans; /* that ran: several where its layers are on two devices */
     int64_t n_token;
     const char *tokens; /* where they came from: "of --ids" */
     int threads;

@@ -3,6 +3,7 @@
 #include "runtime/cli/inputs.h"
 #include "runtime/cli/level_flags.h"
 #include "runtime/api/api_device.h"
+#include "runtime/cli/part_words.h"
 #include "runtime/cli/planned.h"
 #include "runtime/formats/out_file.h"
 #include "runtime/jit/jit_library.h"
@@ -82,7 +83,8 @@ const verb_page graph_verb_page = {
     "recompute are computed by every thread that needs them."
     " The plan is what this machine would run. In binary it is a file that `weft eval --plan` "
     "runs, "
-    "with the same checkpoint, kind of machine and build of Weft."
+    "with the same checkpoint, kind of machine and build of Weft. Of layers on two devices (-ngl) "
+    "each part has its own graph and plan, shown one after the other."
     " Code is what LLVM makes of the plan: its own text, assembly, or an object file, which needs "
     "-o.",
     examples,
@@ -159,6 +161,45 @@ static bool has_logits(const graph *g)
     return false;
 }
 
+/* What the passes make of a graph for t. */
+static weft_status show_passes(cli *c, const graph_options *o, const graph *before, const target *t,
+                               int format, strbuf *out)
+{
+    pass_show s = {c, o, out};
+    pass_watch watch = {show_before, show_after, &s};
+    graph *g;
+    WEFT_TRY(plan_graph(c->dg, before, t, &watch, &g));
+    if (!o->dump_before && !o->dump_after)
+        show(g, o, format, out);
+    graph_destroy(g);
+    return WEFT_OK;
+}
+
+/* The same of each part, for the CPU and for the card. */
+static weft_status show_parts(cli *c, const graph_options *o, const graph *before,
+                              const target *cpu, const backend *card, int64_t layers, int format,
+                              strbuf *out)
+{
+    graph_parts cut;
+    weft_status st = WEFT_OK;
+    if (format != FORMAT_TEXT)
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE,
+                         "layers on two devices are several graphs, which are shown as text");
+    WEFT_TRY(graph_cut(c->dg, before, cpu, layers, &cut));
+    for (int i = 0; i < PLAN_PARTS_MAX && st == WEFT_OK; i++) {
+        target t = *cpu;
+        t.be = i == GRAPH_PART_CARD ? card : cpu->be;
+        t.outputs = NULL; /* all that there are in the part */
+        t.n_output = 0;
+        if (!cut.part[i])
+            continue;
+        strbuf_add(out, "; for %s, %s\n", t.be->name, t.be->level);
+        st = show_passes(c, o, cut.part[i], &t, format, out);
+    }
+    graph_parts_destroy(&cut);
+    return st;
+}
+
 static weft_status show_fused(cli *c, const graph_options *o, const weft_model *m, arena *a,
                               int format, strbuf *out)
 {
@@ -170,11 +211,17 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     w.how.context = file->bound_for ? file->bound_for : o->open.batch;
     w.skip = names_split(a, o->skip.at, o->skip.n, &w.n_skip);
     WEFT_TRY(level_flags_backend(c->dg, &o->at, &w.be));
+    const backend *card = NULL;
     if (api_device_is_card(w.how.device) && w.how.device_layers >= 0) {
         if (w.be)
             return weft_fail(c->dg, W1904, WEFT_NOWHERE, "either --device or --target and --level");
-        w.be = backend_card(w.how.device, api_rounding(&w.how));
+        card = backend_card(w.how.device, api_rounding(&w.how));
+        if (!card)
+            return weft_fail(c->dg, W1603, WEFT_NOWHERE, "no kernels of %s round to bf16",
+                             w.how.device);
     }
+    const bool divided = card && api_device_divides(&w.how, graph_layers(before));
+    w.be = card && !divided ? card : w.be;
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */
         t.outputs = NULL, t.n_output = 0;
@@ -182,14 +229,8 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "WEFT_CPU=ref: no pass runs");
     WEFT_TRY(check_dump(c->dg, "--dump-before", o->dump_before, &t));
     WEFT_TRY(check_dump(c->dg, "--dump-after", o->dump_after, &t));
-    pass_show s = {c, o, out};
-    pass_watch watch = {show_before, show_after, &s};
-    graph *g;
-    WEFT_TRY(plan_graph(c->dg, before, &t, &watch, &g));
-    if (!o->dump_before && !o->dump_after)
-        show(g, o, format, out);
-    graph_destroy(g);
-    return WEFT_OK;
+    return divided ? show_parts(c, o, before, &t, card, w.how.device_layers, format, out)
+                   : show_passes(c, o, before, &t, format, out);
 }
 
 static weft_status show_graph(cli *c, const graph_options *o, int stage, int format, strbuf *out)
@@ -230,6 +271,71 @@ static weft_status show_code(cli *c, const graph_options *o, int stage, const pl
     return gen->compile(c->dg, &job, forms[stage], out);
 }
 
+/* ---- plans ---- */
+
+/* Where a part finds what earlier ones give. */
+static void text_inputs(const plan_parts *parts, int32_t i, strbuf *out)
+{
+    for (int32_t k = 0; k < parts->part[i].n_in; k++) {
+        const plan_input *in = &parts->part[i].in[k];
+        const plan_output *o = &parts->part[in->part].p->output[in->output];
+        strbuf_add(out, "given %s[%d] at arena+%" PRId64 "\n", o->name, (int)o->index, in->offset);
+    }
+}
+
+static void text_plans(const plan_parts *parts, const graph_options *o, strbuf *out)
+{
+    for (int32_t i = 0; i < parts->n_part; i++) {
+        strbuf_add(out, "%spart %d of %d: ", i ? "\n" : "", (int)i + 1, (int)parts->n_part);
+        part_words(parts, i, out);
+        strbuf_putc(out, '\n');
+        text_inputs(parts, i, out);
+        plan_text(parts->part[i].p, o->bucket, o->full, out);
+    }
+}
+
+static void json_plans(const plan_parts *parts, model_hash hash, strbuf *out)
+{
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key_open(&w, "parts", '[');
+    for (int32_t i = 0; i < parts->n_part; i++) {
+        const plan_part *x = &parts->part[i];
+        json_open(&w, '{');
+        part_keys(&w, x->p);
+        json_key_open(&w, "inputs", '[');
+        for (int32_t k = 0; k < x->n_in; k++) {
+            json_open(&w, '{');
+            json_key_int(&w, "part", x->in[k].part);
+            json_key_int(&w, "output", x->in[k].output);
+            json_key_int(&w, "offset", x->in[k].offset);
+            json_close(&w, '}');
+        }
+        json_close(&w, ']');
+        json_key(&w, "plan");
+        plan_json(x->p, hash, out);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+/* Of layers on two devices: the plan of each part. */
+static weft_status show_plans(weft_diag *dg, const graph_options *o, int stage, int format,
+                              const planned *pl, strbuf *out)
+{
+    const plan_parts *parts = pl->made.run.parts;
+    if (stage >= STAGE_LLVM || format == FORMAT_BINARY)
+        return weft_fail(dg, W1611, WEFT_NOWHERE, "%s is for one device: %s has layers on two",
+                         stage >= STAGE_LLVM ? "code" : "a plan file", pl->m->name);
+    if (format == FORMAT_JSON)
+        json_plans(parts, model_file_hash(api_file_of(pl->m)->file), out);
+    else
+        text_plans(parts, o, out);
+    return WEFT_OK;
+}
+
 /* eval keeps every row, so a plan gives outputs of all. */
 static weft_status show_steps(cli *c, const graph_options *o, int stage, int format, strbuf *out)
 {
@@ -248,7 +354,9 @@ static weft_status show_steps(cli *c, const graph_options *o, int stage, int for
         st = level_flags_backend(c->dg, &o->at, &want.be);
     if (st == WEFT_OK)
         st = planned_open(c->dg, &f, &want, &pl);
-    if (st == WEFT_OK && stage >= STAGE_LLVM)
+    if (st == WEFT_OK && pl.made.run.parts)
+        st = show_plans(c->dg, o, stage, format, &pl, out);
+    else if (st == WEFT_OK && stage >= STAGE_LLVM)
         st = show_code(c, o, stage, pl.made.p, out);
     else if (st == WEFT_OK && format == FORMAT_JSON)
         plan_json(pl.made.p, model_file_hash(api_file_of(pl.m)->file), out);

@@ -593,13 +593,8 @@ static const plan *plan_on_card(const planned *pl)
 static int64_t layers_on_card(const planned *pl)
 {
     const plan *p = plan_on_card(pl);
-    int32_t first = INT32_MAX, last = -1;
-    for (int32_t k = 0; p && k < p->bucket->n_step; k++) {
-        int32_t layer = p->bucket->step[k].layer;
-        first = layer >= 0 && layer < first ? layer : first;
-        last = layer > last ? layer : last;
-    }
-    return last < 0 ? 0 : last - first + 1;
+    int32_t first;
+    return p ? plan_layers_of(p, &first) : 0;
 }
 
 static void divided_text(const account ac[2], strbuf *out)
@@ -680,8 +675,7 @@ int verb_plan(cli *c)
     const plan_options *o = c->options;
     planned pl = {0};
     arena *a = arena_create();
-    planned_options want = {
-        .sequences = o->sequences, .purpose = API_PLANS_MEMORY, .divided = true};
+    planned_options want = {.sequences = o->sequences, .purpose = API_PLANS_MEMORY};
     weft_status st = level_flags_backend(c->dg, &o->at, &want.be);
     if (st == WEFT_OK)
         st = planned_open(c->dg, &o->open, &want, &pl);

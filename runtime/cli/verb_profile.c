@@ -66,25 +66,46 @@ static lengths fit(const profile_flags_options *o, int64_t context)
     return l;
 }
 
+static profile_limits limits_of_card(const device *d)
+{
+    device_rates card = device_rates_of(d);
+    return (profile_limits){.threads = card.blocks, .bandwidth = card.bandwidth};
+}
+
+static profile_limits limits_of_cpu(int threads)
+{
+    profile_limits cpu = {.threads = threads, .bandwidth = bandwidth_read(threads)};
+    peaks_measure(threads, &cpu.peaks);
+    return cpu;
+}
+
+/* Of the device of each plan; the CPU is measured once. */
+static void find_limits(const planned *pl, profile_limits *out)
+{
+    const plan_parts *parts = pl->made.run.parts;
+    profile_limits cpu = {0};
+    for (int32_t i = 0; i < (parts ? parts->n_part : 1); i++) {
+        if (parts ? parts->part[i].card : pl->made.dev != NULL) {
+            out[i] = limits_of_card(pl->made.dev);
+            continue;
+        }
+        if (cpu.threads == 0)
+            cpu = limits_of_cpu(pl->made.run.threads);
+        out[i] = cpu;
+    }
+}
+
 static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
 {
     session *s;
-    int threads = pl->made.run.threads;
     profile_options how = {
         .n_prompt = l.n_prompt, .n_decode = l.n_decode, .interrupt = interrupt_flag()};
-    if (pl->made.dev) {
-        device_rates card = device_rates_of(pl->made.dev);
-        threads = card.blocks;
-        how.bandwidth = card.bandwidth;
-    } else {
-        how.bandwidth = bandwidth_read(threads);
-        peaks_measure(threads, &how.peaks);
-    }
+    find_limits(pl, how.limits);
     WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->weights, &pl->made.run, &s));
     interrupt_hold(true);
     weft_status st = lora_load_run(c->dg, &pl->adapters, pl->made.p, s, LORA_MIX);
     if (st == WEFT_OK)
-        st = profile_make(c->dg, s, pl->made.p, threads, &how, a, out);
+        st = profile_make(c->dg, s, &how, a, out);
     interrupt_hold(false);
     session_destroy(s);
     WEFT_TRY(st);

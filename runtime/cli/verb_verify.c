@@ -61,6 +61,7 @@ typedef struct {
     planned pl;
     graph *rewritten; /* NULL: the plan is the reference's own */
     plan *ref, *rounded, *original;
+    plan_parts ref_parts, rounded_parts; /* of a model whose layers are on two devices */
     tok_ids ids;
     const char *source; /* of the ids */
 } verify_job;
@@ -109,6 +110,18 @@ static weft_status choose_ids(verify_job *j)
 
 /* ---- plans ---- */
 
+/* Of the graph that the passes left, and in parts where the plan is. */
+static weft_status make_reference(verify_job *j, const graph *after, const target *ref, plan **out,
+                                  plan_parts *out_parts)
+{
+    const api_plan *made = &j->pl.made;
+    WEFT_TRY(plan_make(j->c->dg, after, ref, NULL, made->a, out));
+    if (!made->run.parts)
+        return WEFT_OK;
+    return plan_make_parts_as(j->c->dg, api_file_of(j->pl.m)->bound->graph, made->t, made->t_card,
+                              j->o->open.device_layers, ref, made->a, out_parts);
+}
+
 static weft_status make_plans(verify_job *j)
 {
     weft_diag *dg = j->c->dg;
@@ -121,15 +134,15 @@ static weft_status make_plans(verify_job *j)
     ref.kv = DT_F32;
     ref.tiers = (kpolicy){0};
     const graph *before = api_file_of(j->pl.m)->bound->graph, *after = before;
-    if (j->pl.made.t->be->fuses) {
+    if (j->pl.made.t->be->fuses || j->pl.made.run.parts) {
         WEFT_TRY(plan_graph(dg, before, j->pl.made.t, NULL, &j->rewritten));
         WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.made.a, &j->original));
         after = j->rewritten;
     }
-    WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->ref));
+    WEFT_TRY(make_reference(j, after, &ref, &j->ref, &j->ref_parts));
     ref.kv = j->pl.made.t->kv;
     ref.tiers = j->pl.made.t->tiers;
-    return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->rounded);
+    return make_reference(j, after, &ref, &j->rounded, &j->rounded_parts);
 }
 
 /* ---- the verb ---- */
@@ -145,6 +158,8 @@ static weft_status compare(verify_job *j, arena *a, verify_report *out)
                           .rounded = j->rounded,
                           .original = j->original,
                           .p = j->pl.made.p,
+                          .ref_parts = j->pl.made.run.parts ? &j->ref_parts : NULL,
+                          .rounded_parts = j->pl.made.run.parts ? &j->rounded_parts : NULL,
                           .src = j->pl.m->weights,
                           .run = j->pl.made.run,
                           .prepare = load_adapters,
@@ -172,6 +187,7 @@ int verb_verify(cli *c)
     if (st == WEFT_OK) {
         strbuf out = {0};
         verify_subject of = {.p = j.pl.made.p,
+                             .plans = plan_parts_or(j.pl.made.run.parts, j.pl.made.p),
                              .n_token = (int64_t)j.ids.n,
                              .tokens = j.source,
                              .threads = j.pl.made.run.threads};

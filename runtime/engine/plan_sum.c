@@ -107,6 +107,18 @@ plan_phases plan_phases_of(const plan_bucket *b)
     return n;
 }
 
+int32_t plan_layers_of(const plan *p, int32_t *out_first)
+{
+    int32_t first = INT32_MAX, last = -1;
+    for (int32_t i = 0; i < p->bucket->n_step; i++) {
+        int32_t layer = p->bucket->step[i].layer;
+        first = layer >= 0 && layer < first ? layer : first;
+        last = layer > last ? layer : last;
+    }
+    *out_first = last < 0 ? 0 : first;
+    return last < 0 ? 0 : last - first + 1;
+}
+
 /* ---- kernels ---- */
 
 static int by_bytes(const void *a, const void *b)

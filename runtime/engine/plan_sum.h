@@ -29,6 +29,9 @@ plan_phases plan_phases_of(const plan_bucket *b);
 /* The layer that a phase counts for; -1: none. */
 int32_t plan_phase_layer(const plan_bucket *b, int32_t phase);
 
+/* The layers that the plan of a part has, from *out_first on; how many they are. */
+int32_t plan_layers_of(const plan *p, int32_t *out_first);
+
 typedef struct {
     int32_t kernel; /* of the plan */
     int32_t n_step;

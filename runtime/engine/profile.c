@@ -8,11 +8,11 @@
 typedef struct {
     session *s;
     const plan *p;
-    int threads;
     const profile_options *opt;
     arena *a;
-    batch_row *rows;  /* [n_tok_max] */
-    plan_work **work; /* [n_bucket][n_step]: what the timed calls did */
+    batch_row *rows; /* [n_tok_max] */
+    plan_parts plans;
+    plan_work **work[PLAN_PARTS_MAX]; /* [n_bucket][n_step]: what the timed calls did */
     uint64_t barriers;
     int64_t n_call;
 } profiler;
@@ -28,12 +28,15 @@ static int32_t token_at(const plan *p, int64_t pos)
 
 static void count_work(profiler *r, const plan_call *c)
 {
-    const plan_bucket *b = plan_bucket_for(r->p, c->n_tok);
-    plan_work *work = r->work[b - r->p->bucket];
-    for (int32_t i = 0; i < b->n_step; i++) {
-        plan_work w = plan_work_of_step(&b->step[i], c);
-        work[i].bytes += w.bytes;
-        work[i].flops += w.flops;
+    for (int32_t k = 0; k < r->plans.n_part; k++) {
+        const plan *p = r->plans.part[k].p;
+        const plan_bucket *b = plan_bucket_for(p, c->n_tok);
+        plan_work *work = r->work[k][b - p->bucket];
+        for (int32_t i = 0; i < b->n_step; i++) {
+            plan_work w = plan_work_of_step(&b->step[i], c);
+            work[i].bytes += w.bytes;
+            work[i].flops += w.flops;
+        }
     }
 }
 
@@ -87,14 +90,14 @@ void profile_add(profile_sum *to, const profile_sum *more)
     to->roof += more->roof;
 }
 
-static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time *t,
-                          const plan_work *w)
+static profile_sum sum_of(const plan *p, const profile_limits *most, const plan_step *s,
+                          const step_time *t, const plan_work *w)
 {
-    const peak_rates *peaks = &r->opt->peaks;
-    double move = r->opt->bandwidth > 0 ? w->bytes / r->opt->bandwidth : 0;
-    const kernel_row *row = kernel_by_symbol(plan_kernel_of(r->p, s)->name);
+    const peak_rates *peaks = &most->peaks;
+    double move = most->bandwidth > 0 ? w->bytes / most->bandwidth : 0;
+    const kernel_row *row = kernel_by_symbol(plan_kernel_of(p, s)->name);
     double compute = peaks->n > 0 ? w->flops / peaks->rate[peaks_of(peaks, row)] : 0;
-    return (profile_sum){.seconds = clock_seconds(t->ns_busy) / r->threads,
+    return (profile_sum){.seconds = clock_seconds(t->ns_busy) / most->threads,
                          .bytes = w->bytes,
                          .flops = w->flops,
                          .roof = move > compute ? move : compute};
@@ -103,15 +106,22 @@ static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time
 static void gather(profiler *r, profile_run *out)
 {
     VEC(profile_step) steps = {0};
-    for (int32_t b = 0; b < r->p->n_bucket; b++) {
-        const step_time *t = session_profile_steps(r->s, b);
-        for (int32_t i = 0; t && i < r->p->bucket[b].n_step; i++) {
-            if (t[i].calls == 0)
-                continue;
-            profile_step x = {b, i, sum_of(r, &r->p->bucket[b].step[i], &t[i], &r->work[b][i])};
-            profile_add(&out->all, &x.sum);
-            VEC_PUSH(&steps, x);
+    for (int32_t k = 0; k < r->plans.n_part; k++) {
+        const plan *p = r->plans.part[k].p;
+        const profile_limits *most = &r->opt->limits[k];
+        for (int32_t b = 0; b < p->n_bucket; b++) {
+            const step_time *t = session_profile_steps(r->s, k, b);
+            for (int32_t i = 0; t && i < p->bucket[b].n_step; i++) {
+                if (t[i].calls == 0)
+                    continue;
+                profile_step x = {.plan = k, .bucket = b, .step = i};
+                x.sum = sum_of(p, most, &p->bucket[b].step[i], &t[i], &r->work[k][b][i]);
+                profile_add(&out->each[k], &x.sum);
+                VEC_PUSH(&steps, x);
+            }
         }
+        profile_add(&out->all, &out->each[k]);
+        out->wait_seconds += clock_seconds(session_wait_ns(r->s, k)) / most->threads;
     }
     out->n_step = (int32_t)steps.n;
     out->step = ARENA_ARRAY(r->a, profile_step, steps.n + 1);
@@ -122,8 +132,11 @@ static void gather(profiler *r, profile_run *out)
 
 static void clear_work(profiler *r)
 {
-    for (int32_t b = 0; b < r->p->n_bucket; b++)
-        memset(r->work[b], 0, (size_t)r->p->bucket[b].n_step * sizeof **r->work);
+    for (int32_t k = 0; k < r->plans.n_part; k++) {
+        const plan *p = r->plans.part[k].p;
+        for (int32_t b = 0; b < p->n_bucket; b++)
+            memset(r->work[k][b], 0, (size_t)p->bucket[b].n_step * sizeof *r->work[k][b]);
+    }
     r->barriers = 0;
     r->n_call = 0;
 }
@@ -149,7 +162,6 @@ static weft_status measure(weft_diag *dg, profiler *r, int64_t from, int64_t to,
     WEFT_TRY(st);
     out->n_tok = session_length(r->s, 0) - from;
     out->n_call = r->n_call;
-    out->wait_seconds = clock_seconds(session_wait_ns(r->s)) / r->threads;
     out->barriers = r->n_call ? (double)r->barriers / (double)r->n_call : 0;
     gather(r, out);
     return WEFT_OK;
@@ -170,7 +182,7 @@ static void sum_lines(profile *f, arena *a)
     for (int part = 0; part < PROFILE_PARTS; part++)
         for (int32_t i = 0; i < f->run[part].n_step; i++) {
             const profile_step *x = &f->run[part].step[i];
-            weft_loc loc = f->p->bucket[x->bucket].step[x->step].loc;
+            weft_loc loc = profile_step_of(f, x)->loc;
             if (!loc.src)
                 continue;
             uint32_t line = source_find(loc.src, loc.begin).line;
@@ -190,19 +202,24 @@ static void sum_lines(profile *f, arena *a)
     VEC_FREE(&lines);
 }
 
-weft_status profile_make(weft_diag *dg, session *s, const plan *p, int threads,
-                         const profile_options *opt, arena *a, profile *out)
+static plan_work **room_for(const plan *p, arena *a)
 {
-    profiler r = {.s = s, .p = p, .threads = threads, .opt = opt, .a = a};
-    profile f = {.p = p,
-                 .threads = threads,
-                 .images = session_images(s),
-                 .bandwidth = opt->bandwidth,
-                 .peaks = opt->peaks};
-    r.rows = ARENA_ARRAY(a, batch_row, (size_t)p->n_tok_max);
-    r.work = ARENA_ARRAY(a, plan_work *, (size_t)p->n_bucket);
+    plan_work **work = ARENA_ARRAY(a, plan_work *, (size_t)p->n_bucket);
     for (int32_t b = 0; b < p->n_bucket; b++)
-        r.work[b] = ARENA_ARRAY(a, plan_work, (size_t)p->bucket[b].n_step + 1);
+        work[b] = ARENA_ARRAY(a, plan_work, (size_t)p->bucket[b].n_step + 1);
+    return work;
+}
+
+weft_status profile_make(weft_diag *dg, session *s, const profile_options *opt, arena *a,
+                         profile *out)
+{
+    const plan *p = session_plan_of(s);
+    profiler r = {.s = s, .p = p, .opt = opt, .a = a, .plans = session_plans_of(s)};
+    profile f = {.p = p, .plans = r.plans, .images = session_images(s)};
+    memcpy(f.limits, opt->limits, sizeof f.limits);
+    r.rows = ARENA_ARRAY(a, batch_row, (size_t)p->n_tok_max);
+    for (int32_t k = 0; k < r.plans.n_part; k++)
+        r.work[k] = room_for(r.plans.part[k].p, a);
     int64_t end = opt->n_prompt + opt->n_decode;
     WEFT_TRY(measure(dg, &r, 0, opt->n_prompt, p->n_tok_max, &f.run[PROFILE_PREFILL]));
     WEFT_TRY(measure(dg, &r, opt->n_prompt, end, 1, &f.run[PROFILE_DECODE]));

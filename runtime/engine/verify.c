@@ -14,19 +14,26 @@ typedef struct {
     int32_t out;
 } ref_place;
 
+/* A part of the model, as the plan and the reference have it. */
+typedef struct {
+    const plan *p, *ref;
+    ref_place *place; /* [n_place] */
+    int32_t n_place;
+    int32_t *index;              /* [n_place]: into the values of the report, or -1 */
+    double (**bound)[K_OUT_MAX]; /* [n_bucket] */
+} verified_part;
+
 typedef struct {
     const verify_options *opt;
     arena *a;
     verify_report *r;
+    plan_parts p;
+    verified_part part[PLAN_PARTS_MAX];
     session *ref, *forced, *free_run, *original;
     session *rounded_run; /* NULL: nothing is rounded, the reference is its own rounded one */
     verify_rounded *rounded;
-    ref_place *place; /* [n_value_max] */
-    int32_t n_place;
-    int32_t *index;              /* [n_place]: into r->value, or -1 */
-    double (**bound)[K_OUT_MAX]; /* [n_bucket] */
-    int64_t n_tok, n_out;        /* of the call at hand */
-    char *copy[2];               /* of a value: what is wanted and what came */
+    int64_t n_tok, n_out; /* of the call at hand */
+    char *copy[2];        /* of a value: what is wanted and what came */
     size_t copy_bytes[2];
 } verifier;
 
@@ -45,29 +52,29 @@ static bool is_compared(const plan *p, const plan_step *s)
     return plan_kernel_of(p, s)->op != KOP_lora_down;
 }
 
-static void find_places(verifier *v)
+static void find_places(verified_part *x, arena *a)
 {
-    const plan_bucket *b = v->opt->ref->bucket;
+    const plan_bucket *b = x->ref->bucket;
     for (int32_t i = 0; i < b->n_step; i++)
         for (int k = 0; k < b->step[i].n_out; k++)
-            if (b->step[i].value[k] >= v->n_place)
-                v->n_place = b->step[i].value[k] + 1;
-    v->place = ARENA_ARRAY(v->a, ref_place, (size_t)v->n_place + 1);
-    v->index = ARENA_ARRAY(v->a, int32_t, (size_t)v->n_place + 1);
-    for (int32_t i = 0; i < v->n_place; i++) {
-        v->place[i].step = -1;
-        v->index[i] = -1;
+            if (b->step[i].value[k] >= x->n_place)
+                x->n_place = b->step[i].value[k] + 1;
+    x->place = ARENA_ARRAY(a, ref_place, (size_t)x->n_place + 1);
+    x->index = ARENA_ARRAY(a, int32_t, (size_t)x->n_place + 1);
+    for (int32_t i = 0; i < x->n_place; i++) {
+        x->place[i].step = -1;
+        x->index[i] = -1;
     }
     for (int32_t i = 0; i < b->n_step; i++)
         for (int k = 0; k < b->step[i].n_out; k++)
-            if (b->step[i].value[k] >= 0 && is_compared(v->opt->ref, &b->step[i]))
-                v->place[b->step[i].value[k]] = (ref_place){i, k};
+            if (b->step[i].value[k] >= 0 && is_compared(x->ref, &b->step[i]))
+                x->place[b->step[i].value[k]] = (ref_place){i, k};
 }
 
 static bool has_place(const void *ctx, int32_t id)
 {
-    const verifier *v = ctx;
-    return id >= 0 && id < v->n_place && v->place[id].step >= 0;
+    const verified_part *x = ctx;
+    return id >= 0 && id < x->n_place && x->place[id].step >= 0;
 }
 
 /* A result: rows of `width` elements, in parts that are `pitch` bytes apart. */
@@ -96,7 +103,8 @@ static size_t view_bytes(const view *x)
     return n > 0 ? (size_t)((n - 1) * x->pitch + x->width / x->parts * 4) : 0;
 }
 
-static weft_status view_read(weft_diag *dg, verifier *v, const session *s, int which, view *x)
+static weft_status view_read(weft_diag *dg, verifier *v, const session *s, int32_t part, int which,
+                             view *x)
 {
     size_t bytes = view_bytes(x);
     if (bytes > v->copy_bytes[which]) {
@@ -104,7 +112,7 @@ static weft_status view_read(weft_diag *dg, verifier *v, const session *s, int w
         v->copy_bytes[which] = bytes;
     }
     x->at = v->copy[which];
-    return session_arena_read(dg, s, x->offset, x->at, bytes);
+    return session_arena_read(dg, s, part, x->offset, x->at, bytes);
 }
 
 static void *element(const view *x, int64_t row, int64_t col)
@@ -199,19 +207,30 @@ static void put_right(const view *want, const view *got)
 
 /* ---- while the plan runs ---- */
 
-static verify_value *value_for(verifier *v, int32_t bucket, int32_t step, int32_t id, double bound)
+/* Which result of which step is looked at. */
+typedef struct {
+    int32_t part, bucket, step;
+    int out;
+} spot;
+
+static verify_value *value_for(verifier *v, const spot *at, int32_t id, double bound)
 {
     verify_report *r = v->r;
-    if (v->index[id] < 0) {
-        v->index[id] = r->n_value;
-        r->value[r->n_value++] = (verify_value){
-            .bucket = bucket, .step = step, .value = id, .bound = bound, .col_last = -1};
+    int32_t *index = &v->part[at->part].index[id];
+    if (*index < 0) {
+        *index = r->n_value;
+        r->value[r->n_value++] = (verify_value){.part = at->part,
+                                                .bucket = at->bucket,
+                                                .step = at->step,
+                                                .value = id,
+                                                .bound = bound,
+                                                .col_last = -1};
     }
-    return &r->value[v->index[id]];
+    return &r->value[*index];
 }
 
-static void note_error(verifier *v, verify_value *x, int32_t bucket, int32_t step, double bound,
-                       const view *want, const difference *d)
+static void note_error(verifier *v, verify_value *x, const spot *at, double bound, const view *want,
+                       const difference *d)
 {
     x->n_call++;
     /* Buckets may have different bounds: what counts is how far over its own an error is. */
@@ -219,8 +238,9 @@ static void note_error(verifier *v, verify_value *x, int32_t bucket, int32_t ste
         return;
     int32_t n_call = x->n_call, id = x->value;
     double drift = x->drift;
-    *x = (verify_value){.bucket = bucket,
-                        .step = step,
+    *x = (verify_value){.part = at->part,
+                        .bucket = at->bucket,
+                        .step = at->step,
                         .value = id,
                         .n_call = n_call,
                         .bound = bound,
@@ -237,52 +257,62 @@ static void note_error(verifier *v, verify_value *x, int32_t bucket, int32_t ste
         v->r->first_bad = (int32_t)(x - v->r->value);
 }
 
-static weft_status look_at(weft_diag *dg, verifier *v, session *s, int32_t bucket, int32_t i,
-                           int out)
+static weft_status look_at(weft_diag *dg, verifier *v, session *s, const spot *where)
 {
-    const plan_step *step = &v->opt->p->bucket[bucket].step[i];
-    int32_t id = step->value[out];
-    if (step->out[out].space != SPACE_ARENA || !has_place(v, id))
+    const verified_part *part = &v->part[where->part];
+    const plan_step *step = &part->p->bucket[where->bucket].step[where->step];
+    int32_t id = step->value[where->out];
+    if (step->out[where->out].space != SPACE_ARENA || !has_place(part, id))
         return WEFT_OK;
-    const ref_place *at = &v->place[id];
+    const ref_place *at = &part->place[id];
     session *against = s == v->forced && v->rounded_run ? v->rounded_run : v->ref;
-    view want = view_of(v, v->opt->ref, &v->opt->ref->bucket->step[at->step], at->out);
-    view got = view_of(v, v->opt->p, step, out);
-    double bound = v->bound[bucket][i][out];
+    view want = view_of(v, part->ref, &part->ref->bucket->step[at->step], at->out);
+    view got = view_of(v, part->p, step, where->out);
+    double bound = part->bound[where->bucket][where->step][where->out];
     got.width = want.width; /* rows of the plan may have gaps */
     if (want.n_row != got.n_row || want.width % got.parts != 0)
         return WEFT_OK;
-    WEFT_TRY(view_read(dg, v, against, 0, &want));
-    WEFT_TRY(view_read(dg, v, s, 1, &got));
-    verify_value *x = value_for(v, bucket, i, id, bound);
+    WEFT_TRY(view_read(dg, v, against, where->part, 0, &want));
+    WEFT_TRY(view_read(dg, v, s, where->part, 1, &got));
+    verify_value *x = value_for(v, where, id, bound);
     difference d = compare(&want, &got, bound);
     if (s == v->free_run) {
         x->drift = fmax(x->drift, d.error);
         return WEFT_OK;
     }
-    note_error(v, x, bucket, i, bound, &want, &d);
+    note_error(v, x, where, bound, &want, &d);
     put_right(&want, &got);
-    return session_arena_write(dg, s, got.offset, got.at, view_bytes(&got));
+    return session_arena_write(dg, s, where->part, got.offset, got.at, view_bytes(&got));
 }
 
 typedef struct {
     verifier *v;
     session *s;
+    int32_t part;
 } watcher;
 
 static weft_status after_phase(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
     const watcher *w = ctx;
-    const plan_bucket *b = &w->v->opt->p->bucket[bucket];
+    const plan_bucket *b = &w->v->part[w->part].p->bucket[bucket];
     for (int32_t i = 0; i < b->n_item; i++) {
         const plan_item *it = &b->item[i];
         if (it->phase != phase)
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step; k++)
             for (int out = 0; out < b->step[k].n_out; out++)
-                WEFT_TRY(look_at(dg, w->v, w->s, bucket, k, out));
+                WEFT_TRY(look_at(dg, w->v, w->s, &(spot){w->part, bucket, k, out}));
     }
     return WEFT_OK;
+}
+
+/* w: a watcher for each part. */
+static void watch(verifier *v, session *s, watcher *w)
+{
+    for (int32_t i = 0; i < v->p.n_part; i++) {
+        w[i] = (watcher){v, s, i};
+        session_watch(s, i, after_phase, &w[i]);
+    }
 }
 
 /* ---- outputs ---- */
@@ -355,10 +385,11 @@ static void compare_outputs(verifier *v)
 /* ---- the whole ---- */
 
 static weft_status open_session(weft_diag *dg, const verify_options *o, const plan *p,
-                                const session_options *run, session **out)
+                                const plan_parts *parts, const session_options *run, session **out)
 {
     session_options how = *run;
-    if (how.dev && strcmp(how.dev->kind->name, p->backend) != 0)
+    how.parts = parts;
+    if (p != o->p && how.dev && strcmp(how.dev->kind->name, p->backend) != 0)
         how.dev = NULL; /* the reference is the CPU's */
     WEFT_TRY(session_create(dg, p, o->src, &how, out));
     return o->prepare ? o->prepare(o->prepare_ctx, dg, p, *out) : WEFT_OK;
@@ -370,17 +401,19 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     session_options run = o->run;
     run.check_cache = true; /* no kernel is blamed for a damaged file */
     run.maker = NULL;       /* code is what is verified */
-    WEFT_TRY(open_session(dg, o, o->ref, &run, &v->ref));
-    if (verify_rounds(o->p)) {
-        WEFT_TRY(open_session(dg, o, o->rounded, &run, &v->rounded_run));
-        v->rounded = verify_rounded_create(o->p, o->rounded, v->rounded_run, v->a);
+    WEFT_TRY(open_session(dg, o, o->ref, o->ref_parts, &run, &v->ref));
+    if (verify_rounds(&v->p)) {
+        plan_parts rounded = plan_parts_or(o->rounded_parts, o->rounded);
+        WEFT_TRY(open_session(dg, o, o->rounded, o->rounded_parts, &run, &v->rounded_run));
+        v->rounded = verify_rounded_create(&v->p, &rounded, v->rounded_run, v->a);
     }
     if (o->original)
-        WEFT_TRY(open_session(dg, o, o->original, &run, &v->original));
+        WEFT_TRY(open_session(dg, o, o->original, NULL, &run, &v->original));
     run.maker = o->run.maker;
-    WEFT_TRY(open_session(dg, o, o->p, &run, &v->forced));
-    run.w = session_weights(v->forced);
-    return open_session(dg, o, o->p, &run, &v->free_run);
+    WEFT_TRY(open_session(dg, o, o->p, o->run.parts, &run, &v->forced));
+    for (int32_t i = 0; i < v->p.n_part; i++)
+        run.w[i] = session_weights(v->forced, i);
+    return open_session(dg, o, o->p, o->run.parts, &run, &v->free_run);
 }
 
 static void close_sessions(verifier *v)
@@ -430,21 +463,26 @@ static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
     return WEFT_OK;
 }
 
+static int32_t layer_of(const verifier *v, const verify_value *x)
+{
+    return v->part[x->part].p->bucket[x->bucket].step[x->step].layer;
+}
+
 static void finish(verifier *v)
 {
     verify_report *r = v->r;
-    const plan *p = v->opt->p;
-    for (int32_t i = 0; i < v->n_place; i++)
-        r->n_hidden += v->place[i].step >= 0 && v->index[i] < 0;
+    for (int32_t k = 0; k < v->p.n_part; k++)
+        for (int32_t i = 0; i < v->part[k].n_place; i++)
+            r->n_hidden += v->part[k].place[i].step >= 0 && v->part[k].index[i] < 0;
     for (int32_t i = 0; i < r->n_value; i++) {
-        int32_t layer = p->bucket[r->value[i].bucket].step[r->value[i].step].layer;
+        int32_t layer = layer_of(v, &r->value[i]);
         r->n_layer = layer >= r->n_layer ? layer + 1 : r->n_layer;
     }
     r->layer_drift = ARENA_ARRAY(v->a, double, (size_t)r->n_layer + 1);
     for (int32_t i = 0; i < r->n_layer; i++)
         r->layer_drift[i] = -1;
     for (int32_t i = 0; i < r->n_value; i++) {
-        int32_t layer = p->bucket[r->value[i].bucket].step[r->value[i].step].layer;
+        int32_t layer = layer_of(v, &r->value[i]);
         if (layer >= 0)
             r->layer_drift[layer] = r->value[i].drift;
     }
@@ -455,17 +493,26 @@ static void finish(verifier *v)
 static void begin(verifier *v)
 {
     const plan *p = v->opt->p;
-    find_places(v);
-    v->r->value = ARENA_ARRAY(v->a, verify_value, (size_t)v->n_place + 1);
-    v->bound = arena_alloc_array(v->a, (size_t)p->n_bucket, sizeof *v->bound);
-    for (int32_t i = 0; i < p->n_bucket; i++)
-        v->bound[i] = verify_bounds(p, i, has_place, v, v->a);
+    plan_parts ref = plan_parts_or(v->opt->ref_parts, v->opt->ref);
+    size_t n_place = 0;
+    v->p = plan_parts_or(v->opt->run.parts, p);
+    WEFT_ASSERT(ref.n_part == v->p.n_part);
+    for (int32_t k = 0; k < ref.n_part; k++) {
+        verified_part *x = &v->part[k];
+        *x = (verified_part){.p = v->p.part[k].p, .ref = ref.part[k].p};
+        find_places(x, v->a);
+        n_place += (size_t)x->n_place;
+        x->bound = arena_alloc_array(v->a, (size_t)x->p->n_bucket, sizeof *x->bound);
+        for (int32_t i = 0; i < x->p->n_bucket; i++)
+            x->bound[i] = verify_bounds(x->p, i, has_place, x, v->a);
+    }
+    v->r->value = ARENA_ARRAY(v->a, verify_value, n_place + 1);
     v->r->n_output = p->n_output;
     v->r->output = ARENA_ARRAY(v->a, verify_output, (size_t)p->n_output + 1);
     for (int32_t i = 0; i < p->n_output; i++)
         v->r->output[i] = (verify_output){.name = p->output[i].name,
                                           .index = p->output[i].index,
-                                          .bound = verify_output_bound(p),
+                                          .bound = verify_output_bound(&v->p),
                                           .passes_bound = passes_bound};
 }
 
@@ -478,9 +525,9 @@ weft_status verify_run(weft_diag *dg, const verify_options *opt, arena *a, verif
     begin(&v);
     weft_status st = open_sessions(dg, &v);
     if (st == WEFT_OK) {
-        watcher forced = {&v, v.forced}, free_run = {&v, v.free_run};
-        session_watch(v.forced, after_phase, &forced);
-        session_watch(v.free_run, after_phase, &free_run);
+        watcher forced[PLAN_PARTS_MAX], free_run[PLAN_PARTS_MAX];
+        watch(&v, v.forced, forced);
+        watch(&v, v.free_run, free_run);
         for (int64_t pos = 0, n; pos < opt->n_id && st == WEFT_OK; pos += n) {
             n = call_length(opt->n_id, pos, opt->p->n_tok_max);
             st = run_call(dg, &v, pos, n);

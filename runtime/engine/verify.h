@@ -7,6 +7,9 @@
  * undisturbed and is held against the reference itself: how far the plan drifts in real use, which is
  * what rounding costs.
  *
+ * Of a model that runs in parts the references are in the same parts, so that a value has the same number in all. What one part hands
+ * to the next is replaced before it goes there.
+ *
  * Errors are relative: the root of the mean square of differences of a row, against that of the
  * reference's row (or, of a row of nearly nothing, of a hundredth of all rows); of a value, its worst row. */
 #ifndef WEFT_RUNTIME_ENGINE_VERIFY_H
@@ -19,6 +22,8 @@ typedef struct {
     const plan *rounded;  /* the same with the state of p; may be ref where that is f32 */
     const plan *original; /* the reference for the graph before the passes; NULL: do not compare */
     const plan *p;
+    const plan_parts *ref_parts,
+        *rounded_parts; /* of ref and rounded, as run has those of p; NULL: none have any */
     const weight_source *src;
     session_options run; /* of all sessions; its device runs the plans that were made for it */
     /* Called with each session and its plan before the first call, to load what all of them use; may be NULL. */
@@ -35,9 +40,9 @@ typedef struct {
 } verify_element;
 
 typedef struct {
-    int32_t bucket, step; /* which step made it first */
-    int32_t value;        /* of the graph */
-    int32_t n_call;       /* calls it was looked at in */
+    int32_t part, bucket, step; /* which step made it first */
+    int32_t value;              /* of the part's graph */
+    int32_t n_call;             /* calls it was looked at in */
     double bound;
     double error; /* of the worst call, against the rounded reference */
     double drift; /* of the session that runs on undisturbed, against the reference */
@@ -84,7 +89,7 @@ typedef bool verify_seen(const void *ctx, int32_t value);
 double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const void *ctx,
                        arena *a))[K_OUT_MAX];
 /* Of an output after the whole model. */
-double verify_output_bound(const plan *p);
+double verify_output_bound(const plan_parts *p);
 /* What a step rounds beyond f32; NULL: nothing. */
 const char *verify_reason(const plan *p, const plan_step *s);
 
@@ -92,9 +97,10 @@ const char *verify_reason(const plan *p, const plan_step *s);
 
 typedef struct verify_rounded verify_rounded;
 
-bool verify_rounds(const plan *p); /* does it round anything? */
-/* On a session of the plan `ref`; lives in a. */
-verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s, arena *a);
+bool verify_rounds(const plan_parts *p); /* do they round anything? */
+/* On a session of the plans `ref`; lives in a. */
+verify_rounded *verify_rounded_create(const plan_parts *p, const plan_parts *ref, session *s,
+                                      arena *a);
 void verify_rounded_destroy(verify_rounded *t); /* what is not in the arena; NULL is fine */
 weft_status verify_rounded_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows,
                                 int64_t n) WEFT_MUST_USE;

@@ -192,15 +192,20 @@ static double output_of(kact act)
     return act_block(act) > 32 ? output_q8k : output_q8;
 }
 
-double verify_output_bound(const plan *p)
+double verify_output_bound(const plan_parts *p)
 {
     double bound = output_f32;
-    for (int32_t i = 0; i < p->n_kernel; i++) {
-        double own = output_of(p->kernel[i].act);
-        bound = own > bound ? own : bound;
+    const plan *with_cells = NULL; /* all of them store the same */
+    for (int32_t k = 0; k < p->n_part; k++) {
+        const plan *one = p->part[k].p;
+        with_cells = one->n_cell ? one : with_cells;
+        for (int32_t i = 0; i < one->n_kernel; i++) {
+            double own = output_of(one->kernel[i].act);
+            bound = own > bound ? own : bound;
+        }
     }
-    for (int i = 0; i < KV_TYPES && p->n_cell; i++)
-        bound += kv_bound[i].form == kv_form(p) ? kv_bound[i].output : 0;
+    for (int i = 0; i < KV_TYPES && with_cells; i++)
+        bound += kv_bound[i].form == kv_form(with_cells) ? kv_bound[i].output : 0;
     return bound;
 }
 

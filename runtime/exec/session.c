@@ -14,16 +14,18 @@ static int thread_count(const session_options *opt)
 /* The parts of a session, without anything big. */
 static void take_parts(session *s, const session_options *opt)
 {
-    s->dev = opt->dev ? opt->dev : opt->w ? opt->w->dev : device_cpu();
-    s->n_part = opt->parts ? opt->parts->n_part : 1;
-    s->part[0] = (session_part){.p = s->p, .dev = s->dev, .w = opt->w};
-    WEFT_ASSERT(!opt->w || (opt->w->dev == s->dev && !opt->parts));
-    for (int32_t i = 0; opt->parts && i < s->n_part; i++) {
-        const plan_part *from = &opt->parts->part[i];
-        s->part[i] = (session_part){.p = from->p,
-                                    .dev = from->card ? s->dev : device_cpu(),
-                                    .n_in = from->n_in,
-                                    .in = from->in};
+    const bool whole = !opt->parts;
+    s->dev = opt->dev ? opt->dev : whole && opt->w[0] ? opt->w[0]->dev : device_cpu();
+    plan_parts from = plan_parts_or(opt->parts, s->p);
+    s->n_part = from.n_part;
+    for (int32_t i = 0; i < s->n_part; i++) {
+        const plan_part *x = &from.part[i];
+        s->part[i] = (session_part){.p = x->p,
+                                    .dev = whole || x->card ? s->dev : device_cpu(),
+                                    .w = opt->w[i],
+                                    .n_in = x->n_in,
+                                    .in = x->in};
+        WEFT_ASSERT(!opt->w[i] || opt->w[i]->dev == s->part[i].dev);
     }
 }
 
@@ -422,6 +424,9 @@ static weft_status run_part(weft_diag *dg, session *s, const session_part *x, co
 {
     for (int32_t i = 0; i < x->n_in; i++)
         WEFT_TRY(take_over(dg, s, x, &x->in[i], b));
+    if (x->watch && x->n_in > 0)
+        WEFT_TRY(x->watch(x->watch_ctx, dg,
+                          (int32_t)(plan_bucket_for(x->p, b->n_tok) - x->p->bucket), -1));
     WEFT_TRY(x->dev->kind->submit(dg, x->e, b));
     WEFT_TRY(x->dev->kind->wait(dg, x->e));
     return weights_check(dg, x->w);
@@ -604,79 +609,4 @@ uint64_t session_prefix_turn(const session *s)
 prefix_stats session_prefix_stats(const session *s)
 {
     return s->prefixes ? prefix_cache_stats(s->prefixes) : (prefix_stats){0};
-}
-
-static void profile(session *s, bool on)
-{
-    for (int32_t i = 0; i < s->n_part; i++)
-        s->part[i].dev->kind->profile(s->part[i].e, on);
-}
-
-void session_profile_begin(session *s)
-{
-    session_settle(s);
-    profile(s, true);
-}
-
-void session_profile_end(session *s)
-{
-    profile(s, false);
-}
-
-const step_time *session_profile_steps(const session *s, int32_t bucket)
-{
-    return s->part[0].dev->kind->profile_steps(s->part[0].e, bucket);
-}
-
-uint64_t session_wait_ns(const session *s)
-{
-    uint64_t ns = 0;
-    for (int32_t i = 0; i < s->n_part; i++)
-        ns += s->part[i].dev->kind->stats(s->part[i].e).wait_ns;
-    return ns;
-}
-
-uint64_t session_barriers(const session *s)
-{
-    uint64_t n = 0;
-    for (int32_t i = 0; i < s->n_part; i++)
-        n += s->part[i].dev->kind->stats(s->part[i].e).barriers;
-    return n;
-}
-
-int32_t session_images(const session *s)
-{
-    int32_t n = 0;
-    for (int32_t i = 0; i < s->n_part; i++)
-        n += s->part[i].dev->kind->stats(s->part[i].e).images;
-    return n;
-}
-
-const plan *session_plan_of(const session *s)
-{
-    return s->p;
-}
-
-const weights *session_weights(const session *s)
-{
-    return s->part[0].w;
-}
-
-void session_watch(session *s, device_watch *after_phase, void *ctx)
-{
-    session_settle(s);
-    s->part[0].dev->kind->watch(s->part[0].e, after_phase, ctx);
-}
-
-weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, void *to,
-                               size_t bytes)
-{
-    return s->part[0].dev->kind->read(dg, s->part[0].e, (size_t)offset, to, bytes);
-}
-
-weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
-                                size_t bytes)
-{
-    session_settle(s);
-    return s->part[0].dev->kind->write(dg, s->part[0].e, (size_t)offset, from, bytes);
 }

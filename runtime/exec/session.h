@@ -29,8 +29,8 @@ typedef struct {
         bytes_max; /* no more memory than this, mapped weights included; 0: what is available, for
                           all but mapped weights */
     device *dev;   /* NULL: that of w, else the CPU */
-    /* Plans to run in place of p, which then only describes the whole: those of the card on dev, the others on the CPU. With
-     * neither w nor code. NULL: p alone. */
+    /* Plans to run in place of p, which then only describes the whole: those of the card on dev, the others on the CPU. Without
+     * code. NULL: p alone. */
     const plan_parts *parts;
     bool use_cache; /* use interleaved weights that are on disk, and leave them for next time */
     const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/weights, else
@@ -38,7 +38,8 @@ typedef struct {
     uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
     bool check_cache; /* compare all checksums of what is there, not only if it has changed */
     const code_maker *maker; /* of code to run the plan with; NULL: the executor's own loop */
-    const weights *w; /* of the same plan, checkpoint and device; NULL: the session loads its own */
+    /* Of each part, for the same plan, checkpoint and device; NULL: the session loads its own. */
+    const weights *w[PLAN_PARTS_MAX];
     weights_progress progress;
     /* As code_options has it, with the ctx of progress. */
     void (*compiling)(void *ctx, uint64_t done, uint64_t total);
@@ -177,33 +178,37 @@ weft_status session_lora_attach(weft_diag *dg, session *s, int64_t seq, const ad
                                 size_t n) WEFT_MUST_USE;
 uint64_t session_lora_key(const session *s, int64_t seq);
 
-/* What follows is of a session of one part.
- *
- * Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
+/* ---- looking into it, part by part (session_look.c) ---- */
+
+const plan *session_plan_of(const session *s); /* the one it was created with */
+/* Its parts, in the order in which they run: one, which is that plan, unless it was created with several. */
+plan_parts session_plans_of(const session *s);
+/* For other sessions of the plan, which end before it. */
+const weights *session_weights(const session *s, int32_t part);
+
+/* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
  * the next beginning. Not while a call runs. */
 void session_profile_begin(session *s);
 void session_profile_end(session *s);
-/* [n_step] of a bucket of the plan; NULL before the first session_profile_begin. */
-const step_time *session_profile_steps(const session *s, int32_t bucket);
-/* Time that threads spent waiting for each other since session_profile_begin, summed over them. */
-uint64_t session_wait_ns(const session *s);
-/* How often in the last call all threads waited for each other, the end of the call included; as many
+/* [n_step] of a bucket of the part's plan; NULL before the first session_profile_begin. */
+const step_time *session_profile_steps(const session *s, int32_t part, int32_t bucket);
+/* Time that threads of the part's device spent waiting for each other since session_profile_begin, summed over them. */
+uint64_t session_wait_ns(const session *s, int32_t part);
+/* How often in the last call all threads waited for each other, the end of each part included; as many
  * with one thread as with several. */
 uint64_t session_barriers(const session *s);
 /* Images of kernels that the device made for the plan; 0: those of all plans run it. */
 int32_t session_images(const session *s);
 
-/* Be called after each phase of the calls from here on, while nothing runs: what the phase left in the
- * arena, at the offsets of its operands, may be looked at and changed. A failure ends the call as its
- * own. NULL ends watching. For finding faults: it costs two more barriers a phase. */
-void session_watch(session *s, device_watch *after_phase, void *ctx);
-/* Bytes of the arena, copied out and in; also between calls. */
-weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, void *to,
-                               size_t bytes) WEFT_MUST_USE;
-weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
-                                size_t bytes) WEFT_MUST_USE;
-const plan *session_plan_of(const session *s);    /* the one it was created with */
-const weights *session_weights(const session *s); /* for others of the plan; they end before it */
+/* Be called after each phase of the part in calls from here on, while nothing runs: what the phase left in the
+ * arena, at the offsets of its operands, may be looked at and changed. Of a part that is given values, first with phase -1, when
+ * they are there. A failure ends the call as its own. NULL ends watching. For finding faults: it costs two more barriers a phase. */
+void session_watch(session *s, int32_t part, device_watch *after_phase, void *ctx);
+/* Bytes of the part's arena, copied out and in; also between calls. */
+weft_status session_arena_read(weft_diag *dg, const session *s, int32_t part, int64_t offset,
+                               void *to, size_t bytes) WEFT_MUST_USE;
+weft_status session_arena_write(weft_diag *dg, session *s, int32_t part, int64_t offset,
+                                const void *from, size_t bytes) WEFT_MUST_USE;
 
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
 typedef struct {

@@ -16,6 +16,8 @@ typedef struct {
     exec *e;
     int32_t n_in;
     const plan_input *in;
+    device_watch *watch; /* NULL: nobody looks at its values */
+    void *watch_ctx;
 } session_part;
 
 typedef struct session_calls session_calls;

@@ -94,7 +94,7 @@ static weft_status need_of(weft_diag *dg, const session *s, const weight_source 
         weights_options how = session_weights_how(opt);
         device_load what = session_load_how(s, x, opt);
         WEFT_TRY(x->dev->kind->need(dg, x->dev, &what, &m));
-        if (!opt->w)
+        if (!opt->w[i])
             w = weights_need(x->dev, x->p, src, &how);
         each[i] = sum_up(s, x, &m, &w);
     }

@@ -96,9 +96,9 @@ void live_profile_end(live_profile *f, double seconds, uint64_t rows_prompt, uin
     f->calls++;
     f->part[part].tokens += rows_prompt + rows_decode;
     f->part[part].timed_s += seconds;
-    f->part[part].wait_s += clock_seconds(session_wait_ns(f->s)) / f->threads;
+    f->part[part].wait_s += clock_seconds(session_wait_ns(f->s, 0)) / f->threads;
     for (int32_t b = 0; b < f->p->n_bucket; b++) {
-        const step_time *t = session_profile_steps(f->s, b);
+        const step_time *t = session_profile_steps(f->s, 0, b);
         for (int32_t i = 0; t && i < f->p->bucket[b].n_step; i++)
             if (t[i].calls && f->line_of[b][i] >= 0)
                 f->lines.at[f->line_of[b][i]].seconds[part] +=

@@ -8,9 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whose phases are looked at. */
+typedef struct {
+    imatrix_collect *c;
+    int32_t part;
+} collect_part;
+
 struct imatrix_collect {
     imatrix *im;
     session *s;
+    plan_parts plans; /* of the session */
+    collect_part each[PLAN_PARTS_MAX];
+    int32_t part; /* of these, at hand */
     const plan *p;
     const model_file *mf;
     int64_t n_tok, n_out;
@@ -25,7 +34,7 @@ static weft_status take_rows(weft_diag *dg, imatrix_collect *c, const plan_step 
     size_t bytes = n > 0 ? (size_t)((n - 1) * step->pitch[in] + last) : 0;
     while (c->in[in].n < bytes)
         VEC_PUSH(&c->in[in], 0);
-    return session_arena_read(dg, c->s, step->in[in].offset, c->in[in].at, bytes);
+    return session_arena_read(dg, c->s, c->part, step->in[in].offset, c->in[in].at, bytes);
 }
 
 static const char *row_at(const imatrix_collect *c, const plan_step *step, int in, int64_t i)
@@ -131,7 +140,7 @@ static bool multiplies(const plan *p, const plan_step *step, kop op)
            p->weight[step->in[1].id].n_piece > 0 && plan_kernel_of(p, step)->op == op;
 }
 
-/* Does every product read from the session's memory, where it can be seen? */
+/* Does every product of a plan read from the session's memory, where it can be seen? */
 static bool is_open(const plan *p)
 {
     for (int32_t b = 0; b < p->n_bucket; b++)
@@ -146,7 +155,10 @@ static bool is_open(const plan *p)
 
 static weft_status after_phase(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
-    imatrix_collect *c = ctx;
+    const collect_part *of = ctx;
+    imatrix_collect *c = of->c;
+    c->part = of->part;
+    c->p = c->plans.part[c->part].p;
     const plan_bucket *b = &c->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_item; i++) {
         if (b->item[i].phase != phase)
@@ -165,20 +177,26 @@ static weft_status after_phase(void *ctx, weft_diag *dg, int32_t bucket, int32_t
 weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const model_file *mf,
                                   imatrix_collect **out_c)
 {
-    const plan *p = session_plan_of(s);
+    const plan_parts plans = session_plans_of(s);
+    bool open = true;
+    for (int32_t i = 0; i < plans.n_part; i++)
+        open = open && is_open(plans.part[i].p);
     if (model_file_format(mf) != MODEL_GGUF)
         return weft_fail(dg, W1017, WEFT_NOWHERE,
                          "%s is not a GGUF file, whose names an importance file uses",
                          model_file_path(mf));
-    if (!is_open(p))
+    if (!open)
         return weft_fail(dg, W1017, WEFT_NOWHERE,
                          "the plan keeps what a product reads where it cannot be seen");
     imatrix_collect *c = mem_alloc(sizeof *c);
-    *c = (imatrix_collect){.im = im, .s = s, .p = p, .mf = mf};
+    *c = (imatrix_collect){.im = im, .s = s, .plans = plans, .mf = mf};
     VEC_START(&c->row);
     for (int i = 0; i < 3; i++)
         VEC_START(&c->in[i]);
-    session_watch(s, after_phase, c);
+    for (int32_t i = 0; i < plans.n_part; i++) {
+        c->each[i] = (collect_part){c, i};
+        session_watch(s, i, after_phase, &c->each[i]);
+    }
     *out_c = c;
     return WEFT_OK;
 }
@@ -193,7 +211,8 @@ void imatrix_collect_end(imatrix_collect *c)
 {
     if (!c)
         return;
-    session_watch(c->s, NULL, NULL);
+    for (int32_t i = 0; i < c->plans.n_part; i++)
+        session_watch(c->s, i, NULL, NULL);
     VEC_FREE(&c->row);
     for (int i = 0; i < 3; i++)
         VEC_FREE(&c->in[i]);

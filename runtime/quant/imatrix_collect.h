@@ -5,7 +5,7 @@
  *     for each call: imatrix_collect_rows(c, n_tok, n_out); session_eval(...);
  *     imatrix_collect_end(c);
  *
- * In the session's plan every linear reads from the session's memory, and a whole tensor: one for the reference kernels, or one
+ * In the session's plans every linear reads from the session's memory, and a whole tensor: one for the reference kernels, or one
  * that api_session_create_watched makes. What it reads may be quantised (kernels/act.h), and rounded by that. The checkpoint
  * is a GGUF file, whose names an importance file uses. im, session and checkpoint must outlive the collector. Called by the session's thread alone. */
 #ifndef WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H

@@ -63,18 +63,22 @@ static void close_model(cut *c)
     diag_destroy(c->dg);
 }
 
-static weft_status make(cut *c, const graph *g, int64_t n)
+static target cpu_target(void)
 {
     static const char *const outputs[] = {"logits", "resid.1"};
-    target cpu = {.be = backend_cpu_best(),
-                  .n_ctx = 32,
-                  .n_seq = 2,
-                  .n_tok_max = 16,
-                  .n_out_max = 2,
-                  .kv = DT_F16,
-                  .outputs = outputs,
-                  .n_output = 2},
-           card = cpu;
+    return (target){.be = backend_cpu_best(),
+                    .n_ctx = 32,
+                    .n_seq = 2,
+                    .n_tok_max = 16,
+                    .n_out_max = 2,
+                    .kv = DT_F16,
+                    .outputs = outputs,
+                    .n_output = 2};
+}
+
+static weft_status make(cut *c, const graph *g, int64_t n)
+{
+    target cpu = cpu_target(), card = cpu;
     card.be = backend_cuda();
     return plan_make_parts(c->dg, g, &cpu, &card, n, c->a, &c->parts);
 }
@@ -182,6 +186,91 @@ START_TEST(an_earlier_layer_that_needs_a_later_one_is_not_cut)
 }
 END_TEST
 
+static bool rounds(const plan *p)
+{
+    for (int32_t i = 0; i < p->n_kernel; i++)
+        if (act_rounds_bf16(p->kernel[i].act))
+            return true;
+    return false;
+}
+
+/* Also where a part has nothing to round: what stands before the layers is a look-up, and a head has few rows. */
+START_TEST(each_part_rounds_by_itself)
+{
+    cut c = open_model((const char *[]){NULL});
+    target cpu = cpu_target(), card;
+    cpu.be = backend_cpu_for(KARCH_X86_64, "amx_bf16");
+    cpu.round_bf16 = true;
+    cpu.n_tok_max = 32; /* few rows are not rounded */
+    card = cpu;
+    card.be = backend_cuda_rounding();
+    for (int64_t n = 1; n <= LAYERS; n++) {
+        ck_assert_int_eq(plan_make_parts(c.dg, c.bm->graph, &cpu, &card, n, c.a, &c.parts),
+                         WEFT_OK);
+        ck_assert_int_eq(rounds(c.parts.part[0].p), n < LAYERS);
+        ck_assert(rounds(c.parts.part[1].p) && !rounds(c.parts.part[2].p));
+    }
+    close_model(&c);
+}
+END_TEST
+
+static const plan_step *maker_of(const plan *p, int32_t id)
+{
+    for (int32_t i = 0; i < p->bucket->n_step; i++)
+        for (int k = 0; k < p->bucket->step[i].n_out; k++)
+            if (p->bucket->step[i].value[k] == id)
+                return &p->bucket->step[i];
+    return NULL;
+}
+
+/* So that values of both can be compared, from part to part. */
+START_TEST(the_reference_is_cut_as_the_plan_is)
+{
+    static const char *const edits[] = {"x = tok_embd(tokens)",
+                                        "first = tok_embd(tokens)\n    x = first",
+                                        "h = ffn_norm(x)",
+                                        "h = ffn_norm(x + first)",
+                                        "h = out_norm(x)",
+                                        "h = out_norm(x + first)",
+                                        NULL};
+    cut c = open_model(edits);
+    target cpu = cpu_target(), card = cpu, ref = cpu;
+    plan_parts as;
+    card.be = backend_cuda();
+    ref.be = backend_reference();
+    ref.kv = DT_F32;
+    ck_assert_int_eq(make(&c, c.bm->graph, 2), WEFT_OK);
+    ck_assert_int_eq(plan_make_parts_as(c.dg, c.bm->graph, &cpu, &card, 2, &ref, c.a, &as),
+                     WEFT_OK);
+    ck_assert_int_eq(as.n_part, c.parts.n_part);
+    for (int32_t i = 0; i < as.n_part; i++) {
+        const plan_part *x = &as.part[i], *of = &c.parts.part[i];
+        int seen = 0;
+        ck_assert(!x->card);
+        ck_assert_int_eq(x->n_in, of->n_in);
+        ck_assert_int_eq(plan_check(c.dg, backend_reference(), x->p), WEFT_OK);
+        for (int32_t s = 0; s < of->p->bucket->n_step; s++) {
+            const plan_step *step = &of->p->bucket->step[s], *made;
+            if (step->n_out < 1 || step->value[0] < 0)
+                continue;
+            made = maker_of(x->p, step->value[0]);
+            ck_assert_ptr_nonnull(made);
+            ck_assert_int_eq(made->layer, step->layer);
+            seen++;
+        }
+        ck_assert_int_gt(seen, 0);
+        for (int32_t k = 0; k < x->n_in; k++) { /* what is given stays there until the end */
+            ck_assert_int_eq(x->in[k].output, of->in[k].output);
+            for (int32_t s = 0; s < x->p->bucket->n_step; s++)
+                for (int o = 0; o < x->p->bucket->step[s].n_out; o++)
+                    ck_assert_int_ge(x->p->bucket->step[s].out[o].offset,
+                                     (int64_t)x->p->input_bytes);
+        }
+    }
+    close_model(&c);
+}
+END_TEST
+
 /* Values of a fixed number of rows, of which a card has as many as the vocabulary, and of one row beside it. */
 START_TEST(values_without_rows_of_the_call_are_items_of_their_own)
 {
@@ -235,6 +324,7 @@ END_TEST
 
 SUITE_MAIN("plan_parts", layers_and_their_cells_go_together, whatever_is_read_later_is_handed_on,
            a_cell_of_both_sides_is_in_the_way, a_model_without_layers_is_not_cut,
-           an_earlier_layer_that_needs_a_later_one_is_not_cut,
+           an_earlier_layer_that_needs_a_later_one_is_not_cut, each_part_rounds_by_itself,
+           the_reference_is_cut_as_the_plan_is,
            values_without_rows_of_the_call_are_items_of_their_own,
            long_contexts_are_merged_in_a_phase)

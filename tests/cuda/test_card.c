@@ -517,15 +517,16 @@ START_TEST(steps_are_measured_there)
     card_model m = card_model_open(golden[0], NULL);
     device *d = card_open(m.dg, &fake_card_usual);
     session *s = open_session(&m, m.p, d);
-    profile_options what = {.n_prompt = 8, .n_decode = 4, .bandwidth = 1e9};
-    for (size_t i = 0; i < COUNT_OF(what.peaks.rate); i++)
-        what.peaks.rate[i] = 1e9;
+    profile_options what = {
+        .n_prompt = 8, .n_decode = 4, .limits = {{.threads = 1, .bandwidth = 1e9}}};
+    for (size_t i = 0; i < COUNT_OF(what.limits->peaks.rate); i++)
+        what.limits->peaks.rate[i] = 1e9;
     profile prof;
-    ck_assert_int_eq(profile_make(m.dg, s, m.p, 1, &what, m.a, &prof), WEFT_OK);
+    ck_assert_int_eq(profile_make(m.dg, s, &what, m.a, &prof), WEFT_OK);
     ck_assert_int_gt(prof.run[PROFILE_DECODE].n_step, 5);
     uint64_t ns = 0;
     for (int32_t i = 0; i < m.p->bucket[0].n_step; i++)
-        ns += session_profile_steps(s, 0)[i].ns;
+        ns += session_profile_steps(s, 0, 0)[i].ns;
     ck_assert_uint_gt(ns, 0);
     session_destroy(s);
     card_close(d);

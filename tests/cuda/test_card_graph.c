@@ -156,14 +156,15 @@ START_TEST(measured_calls_are_none)
     card_model m = card_model_open("llama-mha", NULL);
     device *d = open_card(m.dg, &fake_card_usual, "graph");
     session *s = open_session(&m, d);
-    profile_options what = {.n_prompt = 8, .n_decode = 4, .bandwidth = 1e9};
-    for (size_t i = 0; i < COUNT_OF(what.peaks.rate); i++)
-        what.peaks.rate[i] = 1e9;
+    profile_options what = {
+        .n_prompt = 8, .n_decode = 4, .limits = {{.threads = 1, .bandwidth = 1e9}}};
+    for (size_t i = 0; i < COUNT_OF(what.limits->peaks.rate); i++)
+        what.limits->peaks.rate[i] = 1e9;
     profile prof;
-    ck_assert_int_eq(profile_make(m.dg, s, m.p, 1, &what, m.a, &prof), WEFT_OK);
+    ck_assert_int_eq(profile_make(m.dg, s, &what, m.a, &prof), WEFT_OK);
     uint64_t ns = 0;
     for (int32_t i = 0; i < m.p->bucket[0].n_step; i++)
-        ns += session_profile_steps(s, 0)[i].ns;
+        ns += session_profile_steps(s, 0, 0)[i].ns;
     ck_assert_uint_gt(ns, 0);
     const fake_counts before = fake_seen();
     ck_assert_int_gt(before.launches, before.graphs + 4);

@@ -120,7 +120,9 @@ static void expect_pass(const char *model, dtype kv, int threads)
     } else {
         ck_assert(f.r.output[0].error > 1e-5); /* and what rounding costs is told */
     }
-    ck_assert(verify_report_fault(f.dg, &(verify_subject){.p = f.p}, &f.r) == WEFT_OK);
+    ck_assert(verify_report_fault(f.dg,
+                                  &(verify_subject){.p = f.p, .plans = plan_parts_or(NULL, f.p)},
+                                  &f.r) == WEFT_OK);
     fixture_close(&f);
 }
 
@@ -139,7 +141,11 @@ static char *told(fixture *f)
     char *text = NULL;
     size_t n = 0;
     FILE *to = open_memstream(&text, &n);
-    verify_subject of = {.p = f->p, .n_token = TOKENS, .tokens = "", .threads = 1};
+    verify_subject of = {.p = f->p,
+                         .plans = plan_parts_or(NULL, f->p),
+                         .n_token = TOKENS,
+                         .tokens = "",
+                         .threads = 1};
     ck_assert_int_eq(verify_report_fault(f->dg, &of, &f->r), WEFT_ERR_PLAN);
     diag_print(f->dg, to, false);
     fclose(to);
@@ -324,7 +330,8 @@ START_TEST(rounding_is_told_from_faults)
 {
     quantized x;
     quantized_open(&x);
-    ck_assert(verify_rounds(x.p));
+    plan_parts whole = plan_parts_or(NULL, x.p);
+    ck_assert(verify_rounds(&whole));
     quantized_run(&x);
     ck_assert_int_eq(x.r.first_bad, -1);
     double drift = 0;
@@ -384,7 +391,11 @@ START_TEST(reports_are_written)
     fixture f;
     fixture_open(&f, "gemma2", DT_F16);
     run(&f, 1);
-    verify_subject of = {.p = f.p, .n_token = TOKENS, .tokens = "of a test", .threads = 1};
+    verify_subject of = {.p = f.p,
+                         .plans = plan_parts_or(NULL, f.p),
+                         .n_token = TOKENS,
+                         .tokens = "of a test",
+                         .threads = 1};
     strbuf text = {0}, json = {0};
     verify_as_text(&of, &f.r, &text);
     ck_assert_ptr_nonnull(strstr(text.p, "all within their bounds\n"));

@@ -114,10 +114,10 @@ START_TEST(stopped_after_any_phase_nothing_has_changed)
             open_session(t, (session_options){.n_seq = 2, .threads = 3, .cancel = &st.stop});
         ck_assert_int_eq(eval(t->dg, s, 0, 0, HELD), WEFT_OK);
         ck_assert_int_eq(session_fork(t->dg, s, 0, 1, HELD), WEFT_OK);
-        session_watch(s, stop_at, &st);
+        session_watch(s, 0, stop_at, &st);
         weft_status status = eval(t->dg, s, 1, HELD, N);
         ended = status == WEFT_OK; /* stopped when all was done: too late */
-        session_watch(s, NULL, NULL);
+        session_watch(s, 0, NULL, NULL);
         cancel_ask(&st.stop, false);
         if (!ended) {
             expect_cancelled(t, status);

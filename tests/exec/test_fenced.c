@@ -255,11 +255,12 @@ START_TEST(verify_and_profile_run_there)
     for (int32_t i = 0; i < r.n_value; i++)
         ck_assert_double_eq(r.value[i].error, 0);
     session *s = open_session(&f, f.p, f.dev);
-    profile_options what = {.n_prompt = 8, .n_decode = 4, .bandwidth = 1e9};
-    for (size_t i = 0; i < COUNT_OF(what.peaks.rate); i++)
-        what.peaks.rate[i] = 1e9;
+    profile_options what = {
+        .n_prompt = 8, .n_decode = 4, .limits = {{.threads = 1, .bandwidth = 1e9}}};
+    for (size_t i = 0; i < COUNT_OF(what.limits->peaks.rate); i++)
+        what.limits->peaks.rate[i] = 1e9;
     profile prof;
-    ck_assert_int_eq(profile_make(f.dg, s, f.p, 1, &what, f.a, &prof), WEFT_OK);
+    ck_assert_int_eq(profile_make(f.dg, s, &what, f.a, &prof), WEFT_OK);
     ck_assert_int_gt(prof.run[PROFILE_DECODE].n_step, 20);
     session_destroy(s);
     close_model(&f);

@@ -340,8 +340,8 @@ START_TEST(sessions_share_weights_and_are_accounted_for)
     ck_assert_int_eq(weights_create(t->dg, NULL, t->p, model_file_source(t->mf), NULL, &w),
                      WEFT_OK);
     session *own = open_session(t, (session_options){.n_ctx = N, .page_tok = 4});
-    session *a = open_session(t, (session_options){.n_ctx = N, .w = w});
-    session *b = open_session(t, (session_options){.n_ctx = N, .w = w, .threads = 2});
+    session *a = open_session(t, (session_options){.n_ctx = N, .w = {w}});
+    session *b = open_session(t, (session_options){.n_ctx = N, .w = {w}, .threads = 2});
     eval_run(t, a, 0, ids_b, 0, N, &got);
     eval_chunks(t, b, 0, ids_a, N, 4, &got);
     expect_same(&whole, &got, N);
@@ -437,7 +437,7 @@ static void *use_session(void *arg)
 {
     const user *u = arg;
     weft_diag *dg = diag_create();
-    session_options opt = {.n_ctx = N, .w = u->w, .threads = u->threads, .page_tok = 4};
+    session_options opt = {.n_ctx = N, .w = {u->w}, .threads = u->threads, .page_tok = 4};
     for (int round = 0; round < 5; round++) {
         session *s = NULL;
         batch_row rows[4];
@@ -509,7 +509,7 @@ START_TEST(steps_are_timed)
     for (int threads = 1; threads <= 3; threads += 2) {
         session *s = open_session(t, (session_options){.n_ctx = N, .threads = threads});
         const plan_bucket *b = t->p->bucket;
-        ck_assert_ptr_null(session_profile_steps(s, 0));
+        ck_assert_ptr_null(session_profile_steps(s, 0, 0));
         eval_run(t, s, 0, ids_a, 0, 2, &got);
         ck_assert_uint_eq(session_barriers(s), (uint64_t)b->n_phase);
         session_profile_begin(s);
@@ -517,7 +517,7 @@ START_TEST(steps_are_timed)
         eval_run(t, s, 0, ids_a, 5, 6, &got);
         session_profile_end(s);
         eval_run(t, s, 0, ids_a, 6, 9, &got);
-        const step_time *times = session_profile_steps(s, 0);
+        const step_time *times = session_profile_steps(s, 0, 0);
         uint64_t busy = 0;
         for (int32_t i = 0; i < b->n_step; i++) {
             ck_assert_uint_eq(times[i].calls, 2);
@@ -528,10 +528,10 @@ START_TEST(steps_are_timed)
             busy += times[i].ns_busy;
         }
         ck_assert_uint_gt(busy, 0);
-        ck_assert_uint_gt(session_wait_ns(s), 0);
+        ck_assert_uint_gt(session_wait_ns(s, 0), 0);
         session_profile_begin(s); /* from zero */
-        ck_assert_uint_eq(session_profile_steps(s, 0)->calls, 0);
-        ck_assert_uint_eq(session_wait_ns(s), 0);
+        ck_assert_uint_eq(session_profile_steps(s, 0, 0)->calls, 0);
+        ck_assert_uint_eq(session_wait_ns(s, 0), 0);
         session_destroy(s);
     }
     toy_close(t);

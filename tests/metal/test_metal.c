@@ -101,7 +101,7 @@ START_TEST(memory_is_known_before)
     got = session_bytes(s);
     ck_assert_mem_eq(&need, &got, sizeof need);
     d->kind->bytes(s->part[0].e, &own);
-    weights_memory w = weights_bytes(session_weights(s));
+    weights_memory w = weights_bytes(session_weights(s, 0));
     ck_assert_int_eq(gpu_counts().buffer_bytes,
                      (int64_t)(need.weights_copied + need.state + need.arena + need.scratch +
                                need.adapters + own.tables + w.tables));
@@ -216,10 +216,10 @@ START_TEST(phases_are_watched)
     session *s = NULL;
     int n = 0;
     ck_assert_int_eq(gpu_session(&m, d, &s), WEFT_OK);
-    session_watch(s, count_phases, &n);
+    session_watch(s, 0, count_phases, &n);
     gpu_expect(&m, s, 0, 0, 1);
     ck_assert_int_eq(n, m.p->bucket[0].n_phase);
-    session_watch(s, NULL, NULL);
+    session_watch(s, 0, NULL, NULL);
     gpu_expect(&m, s, 0, 1, 1);
     ck_assert_int_eq(n, m.p->bucket[0].n_phase);
     session_destroy(s);
@@ -237,7 +237,7 @@ START_TEST(steps_are_measured)
     session_profile_begin(s);
     gpu_expect(&m, s, 0, 0, 1);
     session_profile_end(s);
-    const step_time *t = session_profile_steps(s, 0);
+    const step_time *t = session_profile_steps(s, 0, 0);
     for (int32_t i = 0; i < m.p->bucket[0].n_step; i++)
         ck_assert_msg(t[i].calls == 1 && t[i].ns > 0, "step %d", (int)i);
     gpu_expect(&m, s, 0, 1, 1);

@@ -34,6 +34,11 @@ on_gpu bench --device metal -m "$golden/llama-mha" -p 2 -n 1 -r 1 >said || fail 
 grep -q 'METAL  ' said || fail "bench: $(cat said)"
 on_gpu bench -dev metal -ngl 2 -m "$golden/llama-mha" -p 2 -n 1 -r 1 >said || fail "bench -ngl: $(cat said)"
 grep -q 'CPU+METAL' said || fail "bench -ngl: $(cat said)"
+on_gpu verify -dev metal -ngl 1 -m "$golden/llama-mha" -n 3 -ub 2 >said || fail "verify -ngl: $(cat said)"
+grep -q '^  metal, layer 3$' said || fail "verify -ngl: $(cat said)"
+on_gpu profile -dev metal -ngl 1 -m "$golden/llama-mha" -p 0 -n 1 >said || fail "profile -ngl: $(cat said)"
+if on_gpu eval -dev metal -ngl 1 --round-bf16 -m "$golden/llama-mha" --ids 1 2>said; then fail 'Metal rounds'; fi
+grep -q 'W1603.*no kernels of metal round to bf16' said || fail "-ngl --round-bf16: $(cat said)"
 
 # What it takes is known, and whether that is there, mapped weights included.
 WEFT_FAKE_METAL='working_set=100000' on_gpu plan --device metal -m "$golden/llama-mha" >said 2>&1 && fail 'it fits 100 kB'
