@@ -457,11 +457,12 @@ static __device__ ONE_COPY void latent_units(const kargs *k, const kthread *t, i
     }
 }
 
+/* Units of a cell of such rows, wherever it lies. */
 static __device__ SHAPE_FN void latent_attend(const kargs *k, const kthread *t, int64_t begin,
                                               int64_t end)
 {
     const bool two = latent_eights(few_attend_size_of(k).heads) > 1;
-    if (!is_shared(t->scratch))
+    if (!is_shared(t->scratch) || !few_attend_reads(k->cell))
         few_attend_other(k, t, begin, end);
     else if (k->cell->tier[0].key == KFORM_BF16 && two)
         latent_units<2, 3>(k, t, begin, end);
