@@ -267,12 +267,16 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     const lower *lo = b->lo;
     const plan_kernel *row = lower_kernel_of(lo, s);
     int64_t window = s->size.attend.window, chunk = s->size.attend.chunk;
-    if (row->op != KOP_attend || !plan_kernel_splits(row) || lo->n_tok > K_ROWS_FEW ||
+    if (row->op != KOP_attend || !plan_kernel_splits(row) ||
         lo->t->n_ctx < lo->t->be->split_positions || (window > 0 && window < WINDOW_MANY) ||
         (chunk > 0 && chunk < WINDOW_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];
     kcell cell = plan_cell_view(c, &lo->tiers);
+    /* Of latent rows a call of many has few units, too. */
+    const bool latent = cell.latent && row->unit == KUNIT_QUERIES_FEW;
+    if (lo->n_tok > K_ROWS_FEW && !latent)
+        return false;
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
     bool halves = cell.n_tier == 1 && !cell.latent &&
                   (cell.tier[0].key == KFORM_F16 || cell.tier[0].key == KFORM_BF16);
@@ -285,7 +289,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
         (all >= most ? lo->t->n_ctx <= walk
                      : rope && 2 * all >= most && lo->t->n_ctx <= walk * 3 / 4))
         return false;
-    return units < most;
+    return (latent ? all : units) < most;
 }
 
 /* A step of its own for what the stretches of positions have, which s then merges. */
@@ -331,9 +335,11 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
     if (attend_splits(b, &s))
         WEFT_TRY(split_attend(b, &s));
     /* One row's states are a fraction of the keys and values they came from: every thread merges them for itself,
-     * which saves a barrier, unless there are many. */
+     * which saves a barrier, unless there are many: of long contexts, or of heads that share latent rows. */
     const int64_t once = lo->t->be->merge_positions;
-    bool merge = bucket_merges(b, &s) && lo->n_tok == 1 && (once == 0 || lo->t->n_ctx < once);
+    const bool latent = s.cell >= 0 && lo->cells.at[s.cell].latent;
+    bool merge =
+        bucket_merges(b, &s) && lo->n_tok == 1 && (once == 0 || (lo->t->n_ctx < once && !latent));
     return add_step(b, s, n->chain, n->recompute || merge);
 }
 

@@ -7,8 +7,7 @@
 #ifndef WEFT_KERNELS_CUDA_ATTEND_AHEAD_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ATTEND_AHEAD_CUDA_CUH
 
-#include "kernels/cuda/attend_few_cuda.cuh"
-#include "kernels/cuda/few_job_cuda.cuh"
+#include "kernels/cuda/attend_latent_cuda.cuh"
 
 /* ---- tiles ahead ---- */
 
@@ -34,51 +33,6 @@ static __device__ inline uint32_t few_key_at(int width, int row, int piece)
 static __device__ inline uint32_t few_value_at(int width, int row, int piece)
 {
     return (uint32_t)(row * width * 2 + ((piece ^ (row & 7)) << 4));
-}
-
-/* The stretches that a block has, in its order: those of a unit, then the next unit's. */
-struct few_line {
-    few_attend w;
-    int next, end;  /* units, or their stretches: from where on the next unit is opened */
-    int at, at_end; /* of this one, by their numbers in the line of units or all in order */
-    int stretch;    /* at hand; */
-    bool first;     /* it is the unit's first one */
-};
-
-static __device__ inline few_line few_line_of(const kargs *k, int64_t begin, int64_t end)
-{
-    few_line l = {};
-    l.w.k = k; /* what does not change the compiler may know */
-    l.w.heads = (int)few_attend_size_of(k).heads;
-    l.next = (int)begin;
-    l.end = (int)end;
-    return l;
-}
-
-/* The next stretch in which its row has something; false: there is none. */
-static __device__ SHAPE_FN bool few_line_next(const kargs *k, few_line &l)
-{
-    const bool states = k->choice.attend.part == ATTEND_STATES;
-    l.first = false;
-    UNROLLED(1)
-    for (;; l.at++) {
-        if (l.at < l.at_end) {
-            l.stretch = states ? few_stretch(l.at) : l.at;
-            if (!few_stretch_is(l.w, l.stretch))
-                continue;
-            l.at++;
-            return true;
-        }
-        if (l.next >= l.end)
-            return false;
-        const int each = states ? (int)ATTEND_STRETCHES : 1, unit = l.next / each;
-        const int stop = (unit + 1) * each < l.end ? (unit + 1) * each : l.end;
-        l.w = few_unit(k, unit);
-        l.at = (states ? l.next - unit * each : l.w.seen / l.w.len) - 1;
-        l.at_end = states ? stop - unit * each : l.w.pos / l.w.len + 1;
-        l.next = stop;
-        l.first = true;
-    }
 }
 
 /* What a warp copies next. */
@@ -148,18 +102,6 @@ static __device__ SHAPE_FN void few_slot_keys(shared_place from, bytes16 *to)
     for (int i = 0; i < tile::LOADS; i++)
         to[i] = shared_16(from + few_key_at(WIDTH, lane_index() / 4 + i / tile::CHUNKS * 8,
                                             i % tile::CHUNKS * 4 + lane_index() % 4));
-}
-
-/* Four matrices of eight by eight of 16 bits, turned, from the lines that lanes point to. */
-static __device__ inline void few_turned(uint32_t *a, shared_place line)
-{
-#ifdef __CUDACC__
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
-                 : "r"(line));
-#else
-    simt_ldmatrix(a, (const char *)line, true);
-#endif
 }
 
 /* few_add, with values from a slot: sums are of columns lane / 4 and 8 more of each sixteen. */
@@ -333,6 +275,10 @@ static __device__ SHAPE_FN void few_attend_width(const kargs *k, const kthread *
 static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
                                                   int64_t end)
 {
+    if (cuda_cell_latent(k->cell)) {
+        latent_attend(k, t, begin, end);
+        return;
+    }
     const bool four = few_attend_size_of(k).heads <= 4 && k->cell->k <= FEW_WIDE;
     const int form = k->cell->n_tier > 1                  ? FEW_CODES
                      : k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16

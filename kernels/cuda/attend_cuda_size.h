@@ -12,6 +12,10 @@ enum {
     CUDA_STRETCH = 64,             /* positions of a stretch: so many, or 2, 4, .. times that */
     CUDA_HALVES_STRETCH = 256,     /* the same where rows are halves (cuda_cell_halves), */
     CUDA_HALVES_STRETCHES = 4,     /* and how many stretches of that length a row has at most */
+    CUDA_LATENT_STRETCH = 128,     /* the least where rows are latent (cuda_cell_latent), */
+    CUDA_LATENT_TILE = 32,         /* of which so many positions are computed together: */
+    CUDA_LATENT_K = 576,           /* rows with as many numbers at most, */
+    CUDA_LATENT_V = 512,           /* and the first so many of them as value */
     CUDA_ATTEND_BYTES = 96 * 1024, /* of scratch: as many rows to a unit as fit */
     CUDA_MERGE_HEADS = 32,         /* query heads whose stretches are merged at a time at most, */
     CUDA_MERGE_BYTES = 16 * ATTEND_STRETCHES, /* and what is kept of each */
@@ -76,6 +80,14 @@ K_FN bool cuda_cell_halves(const kcell *c)
            (t->key == KFORM_F16 || t->key == KFORM_BF16);
 }
 
+/* Are they latent rows of such numbers that a block could copy as they are (attend_latent_cuda.cuh)? */
+K_FN bool cuda_cell_latent(const kcell *c)
+{
+    const kform form = c->tier[0].key;
+    return c->latent && c->n_tier == 1 && c->heads == 1 && c->k % 8 == 0 && c->k <= CUDA_LATENT_K &&
+           c->v <= CUDA_LATENT_V && c->v <= c->k && (form == KFORM_F16 || form == KFORM_BF16);
+}
+
 K_FN bool cuda_form_codes(kform f)
 {
     return f == KFORM_Q8 || f == KFORM_Q4;
@@ -94,10 +106,15 @@ K_FN bool cuda_cell_codes(const kcell *c)
 
 /* Positions of a stretch of a row at `pos`; there are no more than ATTEND_STRETCHES. Where a block is quick at one
  * (cuda_cell_halves, cuda_cell_codes), a longer one costs about what one more to merge does: so stretches and their number grow
- * together, up to a number that keeps a card busy. Those of codes are whole blocks of them. */
+ * together, up to a number that keeps a card busy. Those of codes are whole blocks of them. Of latent rows there is but one head to
+ * share out, so all stretches that there may be are used from where each is some tiles long. */
 K_FN int cuda_stretch_len(const kcell *c, int pos)
 {
     int len = CUDA_STRETCH, each = cuda_cell_codes(c) ? (int)PAGE_BLOCK : (int)CUDA_KEYS;
+    if (cuda_cell_latent(c)) {
+        len = (pos / (ATTEND_STRETCHES * CUDA_LATENT_TILE) + 1) * CUDA_LATENT_TILE;
+        return len > CUDA_LATENT_STRETCH ? len : CUDA_LATENT_STRETCH;
+    }
     if (!cuda_cell_halves(c) && !cuda_cell_codes(c)) {
         while (pos / len >= ATTEND_STRETCHES)
             len *= 2;

@@ -347,6 +347,8 @@ static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
     w.k = k;
     w.head = i / parts % (int)c->heads;
     w.row = is_one_row(k) ? 0 : i / parts / (int)c->heads;
+    if (rows > FEW_CALL_MAX) /* of which the last see most: from both ends, so that blocks have as much */
+        w.row = w.row % 2 ? (int)rows - 1 - w.row / 2 : w.row / 2;
     w.first_head = w.head * group + part * heads;
     w.heads = left < heads ? left : heads;
     const int64_t seq = is_one_row(k) ? 0 : b->data[KBATCH_SEQ * rows + w.row];
@@ -363,6 +365,51 @@ static __device__ inline int few_stretch(int i)
 {
     static_assert(ATTEND_STRETCHES == 16, "four bits, backwards");
     return (i & 1) << 3 | (i & 2) << 1 | (i >> 1 & 2) | (i >> 3 & 1);
+}
+
+/* The stretches that a block has, in its order: those of a unit, then the next unit's. */
+struct few_line {
+    few_attend w;
+    int next, end;  /* units, or their stretches: from where on the next unit is opened */
+    int at, at_end; /* of this one, by their numbers in the line of units or all in order */
+    int stretch;    /* at hand; */
+    bool first;     /* it is the unit's first one */
+};
+
+static __device__ inline few_line few_line_of(const kargs *k, int64_t begin, int64_t end)
+{
+    few_line l = {};
+    l.w.k = k; /* what does not change the compiler may know */
+    l.w.heads = (int)few_attend_size_of(k).heads;
+    l.next = (int)begin;
+    l.end = (int)end;
+    return l;
+}
+
+/* The next stretch in which its row has something; false: there is none. */
+static __device__ SHAPE_FN bool few_line_next(const kargs *k, few_line &l)
+{
+    const bool states = k->choice.attend.part == ATTEND_STATES;
+    l.first = false;
+    UNROLLED(1)
+    for (;; l.at++) {
+        if (l.at < l.at_end) {
+            l.stretch = states ? few_stretch(l.at) : l.at;
+            if (!few_stretch_is(l.w, l.stretch))
+                continue;
+            l.at++;
+            return true;
+        }
+        if (l.next >= l.end)
+            return false;
+        const int each = states ? (int)ATTEND_STRETCHES : 1, unit = l.next / each;
+        const int stop = (unit + 1) * each < l.end ? (unit + 1) * each : l.end;
+        l.w = few_unit(k, unit);
+        l.at = (states ? l.next - unit * each : l.w.seen / l.w.len) - 1;
+        l.at_end = states ? stop - unit * each : l.w.pos / l.w.len + 1;
+        l.next = stop;
+        l.first = true;
+    }
 }
 
 /* Units of cells of other forms. */

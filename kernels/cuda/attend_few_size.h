@@ -2,7 +2,7 @@
 #ifndef WEFT_KERNELS_CUDA_ATTEND_FEW_SIZE_H
 #define WEFT_KERNELS_CUDA_ATTEND_FEW_SIZE_H
 
-#include "kernels/cuda/attend_cuda_size.h"
+#include "kernels/cuda/attend_latent_size.h"
 #include "kernels/cuda/few_size.h"
 
 enum {
@@ -22,7 +22,9 @@ enum {
 K_FN cuda_attend_size few_attend_size_of(const kargs *k)
 {
     cuda_attend_size s = cuda_attend_size_of(k);
-    int64_t most = k->cell->v <= FEW_WIDE ? FEW_HEADS : FEW_HEADS_WIDE;
+    int64_t most = cuda_cell_latent(k->cell) ? latent_heads_most(k)
+                   : k->cell->v <= FEW_WIDE  ? FEW_HEADS
+                                             : FEW_HEADS_WIDE;
     s.parts = (s.group + most - 1) / most;
     s.heads = (s.group + s.parts - 1) / s.parts;
     s.rows = 1;
@@ -52,6 +54,8 @@ K_FN int64_t few_all_floats(int64_t heads, int64_t v)
 /* Do a cell's rows lie so that they can be loaded as they are? Of a plan it is not known: its cells have no pages yet. */
 K_FN bool few_attend_reads(const kcell *c)
 {
+    if (cuda_cell_latent(c))
+        return c->page_tok > 0 && c->tier[0].page_bytes % 16 == 0;
     return (cuda_cell_halves(c) || (cuda_cell_codes(c) && c->tier[1].page_bytes % 16 == 0)) &&
            c->page_tok > 0 && c->page_tok % CUDA_KEYS == 0 && c->tier[0].page_bytes % 16 == 0;
 }
@@ -91,6 +95,8 @@ K_FN int64_t few_attend_bytes(const kargs *k)
     int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
                   few_held(k) * FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
                   few_all_floats(s.heads, k->cell->v) + few_codes_floats(k->cell, s.heads);
+    if (cuda_cell_latent(k->cell))
+        own = latent_bytes(k, s.heads) / (int64_t)sizeof(float);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     bool reads = few_attend_reads(k->cell);
     return (own > other || reads ? own : other) * (int64_t)sizeof(float);

@@ -101,6 +101,30 @@ static __device__ inline const char *few_place(const char *at)
     return at;
 }
 
+/* Four matrices of eight by eight of 16 bits, turned, from the lines that lanes point to. */
+static __device__ inline void few_turned(uint32_t *a, shared_place line)
+{
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                 : "r"(line));
+#else
+    simt_ldmatrix(a, (const char *)line, true);
+#endif
+}
+
+/* The same, not turned. */
+static __device__ inline void few_straight(uint32_t *a, shared_place line)
+{
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                 : "r"(line));
+#else
+    simt_ldmatrix(a, (const char *)line, false);
+#endif
+}
+
 /* Is position p one of those from `seen` to before `end`? */
 static __device__ inline bool few_sees(int p, int seen, int end)
 {

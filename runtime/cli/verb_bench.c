@@ -62,7 +62,8 @@ const verb_page bench_verb_page = {
     "with. "
     "Tokens are random; a device that chooses tokens by itself generates the likeliest. Shapes of "
     "--random: tiny, smollm2-135m, llama-1b, "
-    "llama-3b, llama-8b, qwen-0.5b, qwen-1.5b, qwen-7b, gemma2-2b, phi3-mini, mixtral; types: F32, "
+    "llama-3b, llama-8b, qwen-0.5b, qwen-1.5b, qwen-7b, gemma2-2b, phi3-mini, mixtral, "
+    "deepseek-lite; types: F32, "
     "F16, "
     "BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, Q4_K_M, Q5_K_M, IQ4_NL, IQ4_XS, MXFP4.",
     examples,

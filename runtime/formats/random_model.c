@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 /* Sets of tensors. */
-enum { LLAMA = 1, QWEN2 = 2, GEMMA2 = 4, PHI3 = 8, MIXTRAL = 16, ALL = 31 };
+enum { LLAMA = 1, QWEN2 = 2, GEMMA2 = 4, PHI3 = 8, MIXTRAL = 16, DEEPSEEK = 32, ALL = 63 };
 
 typedef struct {
     const char *name, *arch;
@@ -23,13 +23,16 @@ typedef struct {
     int64_t ctx;
     double theta;
     int64_t window, experts, used;
+    int64_t dense, ff_exp, shared, rank, rope, v_dim; /* of DEEPSEEK */
 } shape;
 
 static const shape shapes[] = {
 #define yes true
 #define no false
-#define SHAPE(...) {__VA_ARGS__},
+#define SHAPE(...) {__VA_ARGS__, 0, 0, 0, 0, 0, 0},
+#define SHAPE_LATENT(...) {__VA_ARGS__},
 #include "runtime/formats/shapes.def"
+#undef SHAPE_LATENT
 #undef SHAPE
 #undef yes
 #undef no
@@ -73,8 +76,12 @@ static const struct {
     {DT_Q6_K, DT_Q8_0}, {DT_IQ4_XS, DT_IQ4_NL},
 };
 
-typedef enum { ONE, D, FF, FF_TWICE, Q, KV, QKV, VOCAB, EXPERTS } size_name;
+typedef enum {
+    ONE, D, FF, FF_TWICE, Q, KV, QKV, VOCAB, EXPERTS,
+    HEADS, RANK, RANK_ROPE, NOPE, V_DIM, O, FF_EXP, FF_SHARED
+} size_name;
 typedef enum { MOST, MORE, HEAD, EMBED, PLAIN } role; /* PLAIN: f32 in every mix */
+typedef enum { EACH, FIRST, REST } which; /* of the layers: FIRST those before experts, where a shape has such */
 
 typedef struct {
     const char *name; /* without blk.N. */
@@ -82,35 +89,49 @@ typedef struct {
     size_name size[3];
     int rank;
     role kind;
+    which layers;
 } tensor_row;
 
 static const tensor_row outside[] = {
-    {"token_embd.weight",  ALL, {VOCAB, D}, 2, EMBED},
-    {"output_norm.weight", ALL, {D},        1, PLAIN},
-    {"output.weight",      ALL, {VOCAB, D}, 2, HEAD}, /* left out where it is tied */
+    {"token_embd.weight",  ALL, {VOCAB, D}, 2, EMBED, EACH},
+    {"output_norm.weight", ALL, {D},        1, PLAIN, EACH},
+    {"output.weight",      ALL, {VOCAB, D}, 2, HEAD,  EACH}, /* left out where it is tied */
 };
 
+enum { DENSE = LLAMA | QWEN2 | GEMMA2, PLAIN_KV = ALL & ~PHI3 & ~DEEPSEEK };
+
 static const tensor_row of_layer[] = {
-    {"attn_norm.weight",           ALL,                    {D},              1, PLAIN},
-    {"attn_q.weight",              ALL & ~PHI3,            {Q, D},           2, MOST},
-    {"attn_k.weight",              ALL & ~PHI3,            {KV, D},          2, MOST},
-    {"attn_v.weight",              ALL & ~PHI3,            {KV, D},          2, MORE},
-    {"attn_q.bias",                QWEN2,                  {Q},              1, PLAIN},
-    {"attn_k.bias",                QWEN2,                  {KV},             1, PLAIN},
-    {"attn_v.bias",                QWEN2,                  {KV},             1, PLAIN},
-    {"attn_qkv.weight",            PHI3,                   {QKV, D},         2, MOST},
-    {"attn_output.weight",         ALL,                    {D, Q},           2, MOST},
-    {"post_attention_norm.weight", GEMMA2,                 {D},              1, PLAIN},
-    {"ffn_norm.weight",            ALL,                    {D},              1, PLAIN},
-    {"ffn_gate.weight",            LLAMA | QWEN2 | GEMMA2, {FF, D},          2, MOST},
-    {"ffn_up.weight",              LLAMA | QWEN2 | GEMMA2, {FF, D},          2, MOST},
-    {"ffn_up.weight",              PHI3,                   {FF_TWICE, D},    2, MOST},
-    {"ffn_down.weight",            ALL & ~MIXTRAL,         {D, FF},          2, MORE},
-    {"post_ffw_norm.weight",       GEMMA2,                 {D},              1, PLAIN},
-    {"ffn_gate_inp.weight",        MIXTRAL,                {EXPERTS, D},     2, PLAIN},
-    {"ffn_gate_exps.weight",       MIXTRAL,                {EXPERTS, FF, D}, 3, MOST},
-    {"ffn_up_exps.weight",         MIXTRAL,                {EXPERTS, FF, D}, 3, MOST},
-    {"ffn_down_exps.weight",       MIXTRAL,                {EXPERTS, D, FF}, 3, MORE},
+    {"attn_norm.weight",           ALL,              {D},                  1, PLAIN, EACH},
+    {"attn_q.weight",              ALL & ~PHI3,      {Q, D},               2, MOST,  EACH},
+    {"attn_k.weight",              PLAIN_KV,         {KV, D},              2, MOST,  EACH},
+    {"attn_v.weight",              PLAIN_KV,         {KV, D},              2, MORE,  EACH},
+    {"attn_q.bias",                QWEN2,            {Q},                  1, PLAIN, EACH},
+    {"attn_k.bias",                QWEN2,            {KV},                 1, PLAIN, EACH},
+    {"attn_v.bias",                QWEN2,            {KV},                 1, PLAIN, EACH},
+    {"attn_qkv.weight",            PHI3,             {QKV, D},             2, MOST,  EACH},
+    {"attn_kv_a_mqa.weight",       DEEPSEEK,         {RANK_ROPE, D},       2, MOST,  EACH},
+    {"attn_kv_a_norm.weight",      DEEPSEEK,         {RANK},               1, PLAIN, EACH},
+    {"attn_k_b.weight",            DEEPSEEK,         {HEADS, RANK, NOPE},  3, MOST,  EACH},
+    {"attn_v_b.weight",            DEEPSEEK,         {HEADS, V_DIM, RANK}, 3, MOST,  EACH},
+    {"attn_output.weight",         ALL,              {D, O},               2, MOST,  EACH},
+    {"post_attention_norm.weight", GEMMA2,           {D},                  1, PLAIN, EACH},
+    {"ffn_norm.weight",            ALL,              {D},                  1, PLAIN, EACH},
+    {"ffn_gate.weight",            DENSE,            {FF, D},              2, MOST,  EACH},
+    {"ffn_up.weight",              DENSE,            {FF, D},              2, MOST,  EACH},
+    {"ffn_up.weight",              PHI3,             {FF_TWICE, D},        2, MOST,  EACH},
+    {"ffn_down.weight",            DENSE | PHI3,     {D, FF},              2, MORE,  EACH},
+    {"ffn_gate.weight",            DEEPSEEK,         {FF, D},              2, MOST,  FIRST},
+    {"ffn_up.weight",              DEEPSEEK,         {FF, D},              2, MOST,  FIRST},
+    {"ffn_down.weight",            DEEPSEEK,         {D, FF},              2, MORE,  FIRST},
+    {"post_ffw_norm.weight",       GEMMA2,           {D},                  1, PLAIN, EACH},
+    {"ffn_gate_inp.weight",        MIXTRAL|DEEPSEEK, {EXPERTS, D},         2, PLAIN, REST},
+    {"exp_probs_b.bias",           DEEPSEEK,         {EXPERTS},            1, PLAIN, REST},
+    {"ffn_gate_exps.weight",       MIXTRAL|DEEPSEEK, {EXPERTS, FF_EXP, D}, 3, MOST,  REST},
+    {"ffn_up_exps.weight",         MIXTRAL|DEEPSEEK, {EXPERTS, FF_EXP, D}, 3, MOST,  REST},
+    {"ffn_down_exps.weight",       MIXTRAL|DEEPSEEK, {EXPERTS, D, FF_EXP}, 3, MORE,  REST},
+    {"ffn_gate_shexp.weight",      DEEPSEEK,         {FF_SHARED, D},       2, MOST,  REST},
+    {"ffn_up_shexp.weight",        DEEPSEEK,         {FF_SHARED, D},       2, MOST,  REST},
+    {"ffn_down_shexp.weight",      DEEPSEEK,         {D, FF_SHARED},       2, MORE,  REST},
 };
 /* clang-format on */
 
@@ -150,6 +171,14 @@ static int64_t size_of(const shape *s, size_name n)
         [QKV] = (s->heads + 2 * s->kv_heads) * s->head_dim,
         [VOCAB] = s->vocab,
         [EXPERTS] = s->experts,
+        [HEADS] = s->heads,
+        [RANK] = s->rank,
+        [RANK_ROPE] = s->rank + s->rope,
+        [NOPE] = s->head_dim - s->rope,
+        [V_DIM] = s->v_dim,
+        [O] = s->heads * (s->v_dim ? s->v_dim : s->head_dim),
+        [FF_EXP] = s->ff_exp ? s->ff_exp : s->ff,
+        [FF_SHARED] = s->shared * s->ff_exp,
     };
     return sizes[n];
 }
@@ -200,13 +229,17 @@ static void add_tensors(maker *k)
             add_tensor(k, &outside[i], -1);
     for (int64_t l = 0; l < k->s->layers; l++)
         for (size_t i = 0; i < sizeof of_layer / sizeof *of_layer; i++)
-            if (of_layer[i].of & k->s->tensors)
+            if (of_layer[i].of & k->s->tensors &&
+                (of_layer[i].layers == EACH ||
+                 of_layer[i].layers == (l < k->s->dense ? FIRST : REST)))
                 add_tensor(k, &of_layer[i], l);
 }
 
 static void add_keys(maker *k, const char *spec)
 {
+    enum { GATING_SIGMOID = 2 }; /* of llama.cpp */
     const shape *s = k->s;
+    const bool latent = s->rank > 0; /* a row of state is one head, as wide as it is */
     const struct {
         const char *name;
         int64_t n; /* 0: left out */
@@ -218,12 +251,19 @@ static void add_keys(maker *k, const char *spec)
         {"feed_forward_length", s->ff},
         {"attention.head_count", s->heads},
         {"attention.head_count_kv", s->kv_heads},
-        {"attention.key_length", s->head_dim},
-        {"attention.value_length", s->head_dim},
-        {"rope.dimension_count", s->head_dim},
+        {"attention.key_length", latent ? s->rank + s->rope : s->head_dim},
+        {"attention.value_length", latent ? s->rank : s->head_dim},
+        {"rope.dimension_count", latent ? s->rope : s->head_dim},
         {"attention.sliding_window", s->window},
         {"expert_count", s->experts},
         {"expert_used_count", s->used},
+        {"expert_feed_forward_length", s->ff_exp},
+        {"expert_shared_count", s->shared},
+        {"expert_gating_func", latent ? GATING_SIGMOID : 0},
+        {"leading_dense_block_count", s->dense},
+        {"attention.kv_lora_rank", s->rank},
+        {"attention.key_length_mla", latent ? s->head_dim : 0},
+        {"attention.value_length_mla", s->v_dim},
     };
     bool fits = gguf_writer_key(k->w, STR("general.architecture"), value_of_str(str_of(s->arch)));
     fits &= gguf_writer_key(k->w, STR("general.name"), value_of_str(str_of(spec)));

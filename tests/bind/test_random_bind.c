@@ -36,6 +36,7 @@ START_TEST(every_type)
     for (size_t i = 0; random_model_type(i); i++) {
         check_binds("tiny", random_model_type(i));
         check_binds("tiny-mixtral", random_model_type(i));
+        check_binds("tiny-deepseek", random_model_type(i));
         check_binds("smollm2-135m", random_model_type(i)); /* rows of 576: no blocks of 256 */
     }
 }

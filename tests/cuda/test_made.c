@@ -116,7 +116,7 @@ END_TEST
 
 /* Weights and heads that no recorded model here has, one token at a time: the same bits with both images, in one launch and with a launch
  * for each phase, and about what they are number by number, on a card that has no memory for a ring. Rows of 256 columns of MXFP4 begin at no multiple of 16 bytes. Heads of 64 and
- * 128 are turned and appended in one step by an image for the plan. */
+ * 128 are turned and appended in one step by an image for the plan. Latent rows are of 96 numbers. */
 START_TEST(rows_of_every_block_come_through_the_ring)
 {
     static const struct {
@@ -126,7 +126,8 @@ START_TEST(rows_of_every_block_come_through_the_ring)
     } spec[] = {{"tiny-mixtral:MXFP4", DT_F32, 0},
                 {"tiny-mixtral:Q5_K", DT_F32, 0},
                 {"tiny-wide:Q4_0", DT_F32, 0},
-                {"tiny-qwen2:BF16", DT_F16, 600}};
+                {"tiny-qwen2:BF16", DT_F16, 600},
+                {"tiny-deepseek:Q8_0", DT_F16, 600}};
     static const int32_t ids[] = {1, 7, 300, 5, 99, 42};
     enum { N = COUNT_OF(ids), VOCAB = 512 };
     static const float none[N * VOCAB];

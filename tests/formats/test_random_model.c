@@ -135,6 +135,21 @@ START_TEST(mixes)
     ck_assert_ptr_null(model_file_tensor(mf, STR("output.weight")));
     model_file_close(mf);
     random_model_destroy(rm);
+
+    /* Layers with and without experts. */
+    expect_ok(dg, random_model_create(dg, "deepseek-lite:BF16", 0, &rm));
+    mf = open_made(dg, rm);
+    ck_assert_int_eq(type_of(mf, "blk.0.ffn_up.weight"), DT_BF16);
+    ck_assert_ptr_null(model_file_tensor(mf, STR("blk.1.ffn_up.weight")));
+    ck_assert_int_eq(type_of(mf, "blk.1.exp_probs_b.bias"), DT_F32);
+    ck_assert_ptr_null(model_file_tensor(mf, STR("blk.0.exp_probs_b.bias")));
+    elems = 0;
+    for (size_t i = 0; i < model_file_tensor_count(mf); i++)
+        elems += model_file_tensor_at(mf, i)->elems;
+    /* As published of DeepSeek-V2-Lite, and the biases that it does without. */
+    ck_assert_int_eq(elems, INT64_C(15706484224) + INT64_C(26) * 64);
+    model_file_close(mf);
+    random_model_destroy(rm);
     diag_destroy(dg);
 }
 END_TEST

@@ -94,6 +94,16 @@ static const cell_shape shapes[] = {
     {12, 1, 96, 64, {129}, 3, 64, 0, 0, 0.1, 0, true, false, false},
     /* As wide as latent rows are. */
     {6, 1, 576, 512, {67}, 2, 64, 0, 0, 0.05, 0, true, false, false},
+    /* Latent rows that a block of a card copies as they are: numbers of query heads, positions where tiles, pages and stretches begin
+     * and end, widths that are no whole sixteens of columns. */
+    {4, 1, 40, 32, {66, 31, 1}, 1, 16, 0, 0, 0.15, 0, true, false, false},
+    {8, 1, 576, 512, {257}, 1, 64, 0, 0, 0.05, 0, true, true, false},
+    {16, 1, 576, 512, {33, 129}, 1, 64, 0, 0, 0.05, 0, true, false, false},
+    {128, 1, 576, 512, {40}, 1, 32, 0, 0, 0.05, 0, true, false, false},
+    {20, 1, 192, 128, {2100}, 1, 192, 0, 0, 0.07, 0, true, false, true},
+    {9, 1, 72, 60, {530, 129, 64}, 3, 48, 200, 0, 0.12, 20, true, true, true},
+    {17, 1, 64, 64, {160}, 40, 16, 0, 70, 0.125, 0, true, false, false},
+    {12, 1, 96, 80, {75, 40}, 70, 32, 33, 0, 0.1, 0, true, true, false},
     /* Rows that a warp of a card loads as they are: each number of query heads to one of the cell's, positions where blocks
      * and stretches begin and end. */
     {1, 1, 64, 64, {1}, 1, 32, 0, 0, 0.125, 0, false, false, false},

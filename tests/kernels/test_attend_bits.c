@@ -23,14 +23,32 @@ enum { SPLITS_EVERY = 1 };
 enum { CASES_EVERY = 1, SPLITS_EVERY = 1 };
 #endif
 
-enum { LEN = 300, HEADS = 6, WIDTH = 64, ROWS = 40 };
+enum { LEN = 300, HEADS = 6, WIDTH = 64, LATENT_HEADS = 12, LATENT_WIDTH = 72, ROWS = 40 };
+enum { QUERY_MAX = LATENT_HEADS * LATENT_WIDTH, RESULT_MAX = LATENT_HEADS * WIDTH };
 
 /* Of the cell: heads, so that one or more query heads share one, and the widths of keys and of values, with and without a
- * rest; WIDTH is one that cards have a way for. */
-static int cell_heads, k_width, v_width;
-static const int widths[][2] = {{24, 20}, {24, 16}, {WIDTH, WIDTH}};
-static float keys[LEN * HEADS * WIDTH], values[LEN * HEADS * WIDTH], q[ROWS * HEADS * WIDTH];
+ * rest; WIDTH is one that cards have a way for. Latent rows have a head, which more query heads share than a card's unit of one row. */
+static int heads, cell_heads, k_width, v_width;
+static bool latent;
+static const int widths[][2] = {{24, 20}, {24, 16}, {WIDTH, WIDTH}, {LATENT_WIDTH, WIDTH}};
+enum { LATENT = COUNT_OF(widths) - 1 };
+static float keys[LEN * HEADS * WIDTH], values[LEN * HEADS * WIDTH], q[ROWS * QUERY_MAX];
 static int32_t pos[LEN], pages[LEN + 1];
+
+static void widths_set(size_t row, int n_heads, int n_cell)
+{
+    k_width = widths[row][0];
+    v_width = widths[row][1];
+    latent = row == LATENT;
+    heads = latent ? 2 * n_heads : n_heads;
+    cell_heads = latent ? 1 : n_cell;
+}
+
+/* Numbers of a position in the cell. */
+static int64_t position_elems(void)
+{
+    return cell_heads * (k_width + (latent ? 0 : v_width));
+}
 
 static void numbers(float *x, size_t n, unsigned *seed)
 {
@@ -42,14 +60,14 @@ static kcell cell_create(dtype type, int64_t page_tok)
 {
     int64_t each = (int64_t)dtype_row_of(type)->bytes, n_page = LEN / page_tok + 1;
     kform form = kform_of_dtype(type);
-    kcell c = {.tier = {{.page_bytes = page_tok * cell_heads * (k_width + v_width) * each,
-                         .key = form,
-                         .value = form}},
-               .n_tier = 1,
-               .page_tok = page_tok,
-               .heads = cell_heads,
-               .k = k_width,
-               .v = v_width};
+    kcell c = {
+        .tier = {{.page_bytes = page_tok * position_elems() * each, .key = form, .value = form}},
+        .n_tier = 1,
+        .page_tok = page_tok,
+        .heads = cell_heads,
+        .k = k_width,
+        .v = v_width,
+        .latent = latent};
     c.tier[0].base = malloc((size_t)(n_page * c.tier[0].page_bytes));
     for (int64_t i = 0; i < n_page; i++)
         pages[i] = (int32_t)(n_page - 1 - i);
@@ -76,7 +94,7 @@ static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call,
     kbatch *b =
         malloc(kbatch_bytes(&(kbatch){.n_tok = LEN, .n_seq = 1, .n_table = 1, .n_page = LEN + 1}));
     batch_set(b, LEN, pos, pages, LEN + 1);
-    kargs k = {.in = {keys, values},
+    kargs k = {.in = {keys, latent ? NULL : values},
                .pitch = {cell_heads * k_width * 4, cell_heads * v_width * 4},
                .size.append = {LEN},
                .batch = b,
@@ -85,11 +103,11 @@ static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call,
     for (int64_t at = 0; at < ROWS; at += n_call) {
         int64_t n = ROWS - at < n_call ? ROWS - at : n_call;
         batch_set(b, n, pos + LEN - ROWS + at, pages, LEN + 1);
-        k = (kargs){.in = {q + at * HEADS * k_width},
-                    .out = {out + at * HEADS * v_width},
-                    .pitch = {HEADS * k_width * 4},
-                    .out_pitch = {HEADS * v_width * 4},
-                    .size.attend = {n, HEADS, window},
+        k = (kargs){.in = {q + at * heads * k_width},
+                    .out = {out + at * heads * v_width},
+                    .pitch = {heads * k_width * 4},
+                    .out_pitch = {heads * v_width * 4},
+                    .size.attend = {n, heads, window},
                     .scalar.attend = {0.25},
                     .batch = b,
                     .cell = &cell};
@@ -119,7 +137,7 @@ static void bits_hold(void)
     static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
     static const int64_t page_toks[] = {1, 5, 16, 64, 100, 512}, windows[] = {0, 33, 64, 200};
     static const int64_t calls[] = {1, 7, ROWS};
-    static float want[ROWS * HEADS * WIDTH], got[ROWS * HEADS * WIDTH];
+    static float want[ROWS * RESULT_MAX], got[ROWS * RESULT_MAX];
     static int seen;
     unsigned seed = 5;
     numbers(keys, COUNT_OF(keys), &seed);
@@ -138,10 +156,10 @@ static void bits_hold(void)
                         attend(types[t], 32, windows[w], ROWS, want);
                     wanted = true;
                     attend(types[t], page_toks[p], windows[w], calls[c], got);
-                    if (memcmp(got, want, (size_t)(ROWS * HEADS * v_width) * sizeof *got) != 0)
+                    if (memcmp(got, want, (size_t)(ROWS * heads * v_width) * sizeof *got) != 0)
                         ck_abort_msg("%s: other bits: %d/%d heads, %s, pages of %d, window %d, %d "
                                      "rows a call",
-                                     variant->symbol, HEADS, cell_heads,
+                                     variant->symbol, heads, cell_heads,
                                      dtype_row_of(types[t])->name, (int)page_toks[p],
                                      (int)windows[w], (int)calls[c]);
                 }
@@ -159,9 +177,9 @@ START_TEST(same_bits)
             kvariant_runs(variant->variant))
             for (size_t c = 0; c < COUNT_OF(cells); c++)
                 for (size_t w = 0; w < COUNT_OF(widths); w++) {
-                    cell_heads = cells[c];
-                    k_width = widths[w][0];
-                    v_width = widths[w][1];
+                    if (w == LATENT && c > 0)
+                        continue;
+                    widths_set(w, HEADS, cells[c]);
                     bits_hold();
                 }
     }
@@ -178,15 +196,14 @@ typedef struct {
     kargs k;
     kbatch *b;
     int32_t pages[LONG / LONG_PAGE + 1];
-    float q[SPLIT_ROWS * HEADS * WIDTH], sinks[HEADS], out[SPLIT_ROWS * HEADS * WIDTH];
+    float q[SPLIT_ROWS * QUERY_MAX], sinks[LATENT_HEADS], out[SPLIT_ROWS * RESULT_MAX];
 } long_case;
 
-static long_case *long_create(int heads, int heads_kept)
+static long_case *long_create(void)
 {
     long_case *c = calloc(1, sizeof *c);
     unsigned seed = 9;
-    size_t bytes =
-        (size_t)(LONG / LONG_PAGE + 1) * LONG_PAGE * (size_t)(heads_kept * (k_width + v_width)) * 2;
+    size_t bytes = (size_t)(LONG / LONG_PAGE + 1) * LONG_PAGE * (size_t)position_elems() * 2;
     uint16_t *half = malloc(bytes);
     for (size_t i = 0; i < bytes / 2; i++) /* f16 numbers of 1/4 to 2 */
         half[i] = (uint16_t)(rand_r(&seed) & 0x8fff) | 0x3000;
@@ -195,14 +212,15 @@ static long_case *long_create(int heads, int heads_kept)
     for (int32_t i = 0; i <= LONG / LONG_PAGE; i++)
         c->pages[i] = LONG / LONG_PAGE - i;
     c->cell = (kcell){.tier = {{.base = (char *)half,
-                                .page_bytes = LONG_PAGE * heads_kept * (k_width + v_width) * 2,
+                                .page_bytes = LONG_PAGE * position_elems() * 2,
                                 .key = KFORM_F16,
                                 .value = KFORM_F16}},
                       .n_tier = 1,
                       .page_tok = LONG_PAGE,
-                      .heads = heads_kept,
+                      .heads = cell_heads,
                       .k = k_width,
-                      .v = v_width};
+                      .v = v_width,
+                      .latent = latent};
     c->b = malloc(kbatch_bytes(&(kbatch){
         .n_tok = SPLIT_ROWS, .n_seq = 1, .n_table = 1, .n_page = (int64_t)COUNT_OF(c->pages)}));
     c->k = (kargs){.in = {c->q, NULL, c->sinks},
@@ -230,7 +248,7 @@ static void units_run(const kargs *k, int64_t step)
 /* States of every stretch, in pieces, then merged: as the whole at once. Of n rows from `at` on; a single one has no sinks. */
 static void split_holds(long_case *c, int64_t n, int32_t at, int64_t window)
 {
-    int64_t heads = c->k.size.attend.heads, each = kernel_state_elems(v_width) * heads;
+    int64_t each = kernel_state_elems(v_width) * heads;
     static float want[COUNT_OF(c->out)];
     const int32_t rows[SPLIT_ROWS] = {at, at + 1, at + 2};
     batch_set(c->b, n, rows, c->pages, (int64_t)COUNT_OF(c->pages));
@@ -255,7 +273,7 @@ static void split_holds(long_case *c, int64_t n, int32_t at, int64_t window)
     free(states);
     if (memcmp(want, c->out, sizeof want) != 0)
         ck_abort_msg("%s: other bits in two steps: %d rows, %d heads, position %d, window %d",
-                     variant->symbol, (int)n, (int)heads, (int)at, (int)window);
+                     variant->symbol, (int)n, heads, (int)at, (int)window);
 }
 
 START_TEST(two_steps_give_the_same_bits)
@@ -268,14 +286,17 @@ START_TEST(two_steps_give_the_same_bits)
         if (variant->op != KOP_attend || !kernel_splits(variant) ||
             !kvariant_runs(variant->variant))
             continue;
-        for (int n_case = 0; n_case < 8; n_case += SPLITS_EVERY) {
-            static const int heads_of[] = {1, 2, 4, 6};
-            const int *width = widths[n_case < 4 ? 0 : COUNT_OF(widths) - 1];
-            k_width = width[0];
-            v_width = width[1];
-            long_case *c = long_create(heads_of[n_case % 4], 1);
+        for (int n_case = 0; n_case < 9; n_case += SPLITS_EVERY) {
+            static const int heads_of[] = {1, 2, 4, HEADS};
+            if (n_case < 8)
+                widths_set(n_case < 4 ? 0 : LATENT - 1, heads_of[n_case % 4], 1);
+            else
+                widths_set(LATENT, HEADS, 1);
+            long_case *c = long_create();
             for (size_t p = 0; p < COUNT_OF(at); p++) {
                 if (SPLITS_EVERY > 1 && at[p] > 3000 && (n_case > 0 || p + 1 < COUNT_OF(at)))
+                    continue;
+                if (latent && at[p] > 3000 && p + 1 < COUNT_OF(at)) /* of many query heads */
                     continue;
                 split_holds(c, SPLIT_ROWS, at[p], 0);
                 split_holds(c, SPLIT_ROWS, at[p], 1500);
