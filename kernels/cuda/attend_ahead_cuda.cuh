@@ -73,19 +73,24 @@ static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
     if (a.more) {
         const few_attend &w = a.line.w;
         const shared_place to = a.slots + (uint32_t)(a.put * slot::BYTES);
-        const char *keys = few_place(few_keys_at(w, a.page, a.at) + lane_index() * 16);
-        const char *values = few_place(keys + k->cell->heads * k->cell->page_tok * slot::ROW);
+        const int cols = (int)k->cell->k; /* of keys and values */
+        const char *keys = few_place(few_keys_at(w, a.page, a.at));
+        const char *values = few_place(keys + k->cell->heads * k->cell->page_tok * (cols * 2));
         UNROLL
         for (int i = 0; i < few_tile<WIDTH, FORM>::LOADS; i++) {
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
-            few_copy(to + few_key_at(WIDTH, row, piece), keys + i * (WARP * 16), true);
+            const bool there = cols == WIDTH || piece * 8 < cols;
+            few_copy(to + few_key_at(WIDTH, row, piece),
+                     keys + (there ? (row * cols + piece * 8) * 2 : 0), there);
         }
         const bool whole = few_is_whole<WIDTH, FORM>(w, a.at, a.end);
         UNROLL
         for (int i = 0; i < few_tile<WIDTH, FORM>::LOADS; i++) {
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
-            few_copy(to + slot::KEYS + few_value_at(WIDTH, row, piece), values + i * (WARP * 16),
-                     whole || few_sees(a.at + row, w.seen, a.end));
+            const bool there = cols == WIDTH || piece * 8 < cols;
+            few_copy(to + slot::KEYS + few_value_at(WIDTH, row, piece),
+                     values + (there ? (row * cols + piece * 8) * 2 : 0),
+                     there && (whole || few_sees(a.at + row, w.seen, a.end)));
         }
         a.put = a.put + 1 == slot::COUNT ? 0 : a.put + 1;
         few_ahead_next<WIDTH, FORM>(k, a);
@@ -193,7 +198,8 @@ static __device__ SHAPE_FN void few_held_end(const few_line &l, bool first, int 
     const few_attend &w = l.w;
     const bool states = w.k->choice.attend.part == ATTEND_STATES;
     UNROLLED(1)
-    for (int j = warp_index(); j < w.heads * (int)w.k->cell->v / FEW_COLUMNS; j += warp_count()) {
+    for (int j = warp_index(); j < w.heads * (int)few_width(w.k->cell) / FEW_COLUMNS;
+         j += warp_count()) {
         few_state s[FEW_HELD] = {};
         UNROLL
         for (int h = 0; h < FEW_HELD; h++) {
@@ -279,12 +285,13 @@ static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread 
         latent_attend(k, t, begin, end);
         return;
     }
-    const bool four = few_attend_size_of(k).heads <= 4 && k->cell->k <= FEW_WIDE;
+    const int width = (int)few_width(k->cell);
+    const bool four = few_attend_size_of(k).heads <= 4 && width <= FEW_WIDE;
     const int form = k->cell->n_tier > 1                  ? FEW_CODES
                      : k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16
                      : four                               ? FEW_FOUR
                                                           : FEW_F16;
-    switch (k->cell->k * 4 + form) {
+    switch (width * 4 + form) {
 #define CASE(width, form)                                                                          \
     case width * 4 + form:                                                                         \
         few_attend_width<width, form>(k, t, begin, end);                                           \

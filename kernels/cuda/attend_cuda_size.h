@@ -75,9 +75,8 @@ K_FN int64_t cuda_attend_bytes(const kargs *k)
 K_FN bool cuda_cell_halves(const kcell *c)
 {
     const kcell_tier *t = &c->tier[0];
-    return !c->latent && c->n_tier == 1 && c->k == c->v &&
-           (c->k == 64 || c->k == 128 || c->k == 256) && t->key == t->value &&
-           (t->key == KFORM_F16 || t->key == KFORM_BF16);
+    return !c->latent && c->n_tier == 1 && c->k == c->v && c->k % 8 == 0 && c->k <= 256 &&
+           t->key == t->value && (t->key == KFORM_F16 || t->key == KFORM_BF16);
 }
 
 /* Are they latent rows of such numbers that a block could copy as they are (attend_latent_cuda.cuh)? */

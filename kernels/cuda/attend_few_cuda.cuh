@@ -98,7 +98,7 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, i
         page = few_page(w, first);
         few_query_load<WIDTH, FORM>(w, to, x);
         from = few_keys_at(w, page, first);
-        few_keys<WIDTH, FORM>(from, key);
+        few_keys<WIDTH, FORM>(w, from, key);
         few_values<WIDTH, FORM>(w, from, value);
         if (first + tile::STEP < end)
             from = few_keys_at(w, few_page(w, first + tile::STEP), first + tile::STEP);
@@ -113,7 +113,7 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, i
         float s[tile::LOGITS];
         few_logits<WIDTH, FORM>(q, key, s);
         if (next < end)
-            few_keys<WIDTH, FORM>(from, key);
+            few_keys<WIDTH, FORM>(w, from, key);
         few_weigh<WIDTH, FORM>(w, q, at == first, whole, at, end, s, a);
         if (!whole)
             few_values_hide<WIDTH, FORM>(w, at, end, value);
@@ -261,9 +261,9 @@ struct few_state {
 static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, int i,
                                                       const few_memory &m)
 {
-    const int v = (int)w.k->cell->v, pitch = w.heads * (int)few_piece_floats(v);
-    const int h = i * FEW_COLUMNS / v, col = i * FEW_COLUMNS % v + lane_index();
-    const float *from = m.pieces + h * (int)few_piece_floats(v), *column = from + FEW_PAD + col;
+    const int width = (int)few_width(w.k->cell), pitch = w.heads * (int)few_piece_floats(width);
+    const int h = i * FEW_COLUMNS / width, col = i * FEW_COLUMNS % width + lane_index();
+    const float *from = m.pieces + h * (int)few_piece_floats(width), *column = from + FEW_PAD + col;
     const float max = from[lane_index() % FEW_PIECES * pitch];
     few_state s = {max, from[lane_index() % FEW_PIECES * pitch + 1], 0};
     float x[FEW_PIECES];
@@ -288,11 +288,12 @@ static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, int i
 static __device__ SHAPE_FN void few_state_put(const few_attend &w, int stretch, int i,
                                               const few_state &s)
 {
-    const int v = (int)w.k->cell->v, h = i * FEW_COLUMNS / v;
-    const int col = i * FEW_COLUMNS % v + lane_index();
+    const int v = (int)w.k->cell->v, width = (int)few_width(w.k->cell), h = i * FEW_COLUMNS / width;
+    const int col = i * FEW_COLUMNS % width + lane_index();
     float *to = row_out(w.k, 0, w.row) +
                 ((w.first_head + h) * ATTEND_STRETCHES + stretch) * (int)attend_state_floats(v);
-    to[ATTEND_PAD + col] = s.sum;
+    if (col < v)
+        to[ATTEND_PAD + col] = s.sum;
     if (col == 0) {
         to[0] = s.max;
         to[1] = s.total;
@@ -303,11 +304,13 @@ static __device__ SHAPE_FN void few_state_put(const few_attend &w, int stretch, 
 static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first, bool last, int i,
                                                 const few_state &s, const few_memory &m)
 {
-    const int v = (int)w.k->cell->v;
+    const int v = (int)w.k->cell->v, width = (int)few_width(w.k->cell);
+    const int h = w.first_head + i * FEW_COLUMNS / width;
+    const int col = i * FEW_COLUMNS % width + lane_index();
     float *all = m.all + i * (FEW_PAD + FEW_COLUMNS), max, total, sum = 0;
     merge_factors f = {0, 1, s.max, s.total};
     if (first) {
-        state_begin(w.k, w.first_head + i * FEW_COLUMNS / v, &max, &total);
+        state_begin(w.k, h, &max, &total);
     } else {
         max = all[0];
         total = all[1];
@@ -320,8 +323,8 @@ static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first,
         sum = merge_sum(f.old_by, f.new_by, sum, s.sum);
     }
     if (last) {
-        row_out(w.k, 0, w.row)[w.first_head * v + i * FEW_COLUMNS + lane_index()] =
-            sum * (1 / f.total);
+        if (col < v)
+            row_out(w.k, 0, w.row)[h * v + col] = sum * (1 / f.total);
         return;
     }
     __syncwarp(); /* what was there has been read */

@@ -18,13 +18,19 @@ enum {
     FEW_CODES_TILE = 32,         /* positions of a tile where pages are codes */
 };
 
+/* Columns of a cell's values as they are computed with: rows of 16-bit numbers are filled up with zeros to one of three widths. */
+K_FN int64_t few_width(const kcell *c)
+{
+    return !cuda_cell_halves(c) ? c->v : c->v <= 64 ? 64 : c->v <= 128 ? 128 : 256;
+}
+
 /* A unit is a row's query heads that share one of the cell's, or some of them. */
 K_FN cuda_attend_size few_attend_size_of(const kargs *k)
 {
     cuda_attend_size s = cuda_attend_size_of(k);
-    int64_t most = cuda_cell_latent(k->cell) ? latent_heads_most(k)
-                   : k->cell->v <= FEW_WIDE  ? FEW_HEADS
-                                             : FEW_HEADS_WIDE;
+    int64_t most = cuda_cell_latent(k->cell)        ? latent_heads_most(k)
+                   : few_width(k->cell) <= FEW_WIDE ? FEW_HEADS
+                                                    : FEW_HEADS_WIDE;
     s.parts = (s.group + most - 1) / most;
     s.heads = (s.group + s.parts - 1) / s.parts;
     s.rows = 1;
@@ -71,7 +77,7 @@ K_FN int64_t few_ahead_bytes(const kargs *k)
 /* Stretches whose pieces there is room for, where tiles are copied ahead: each merge is two barriers of the block. */
 K_FN int64_t few_held(const kargs *k)
 {
-    const int64_t heads = few_attend_size_of(k).heads, v = k->cell->v;
+    const int64_t heads = few_attend_size_of(k).heads, v = few_width(k->cell);
     const int64_t each = FEW_PIECES * heads * few_piece_floats(v) * (int64_t)sizeof(float);
     const int64_t beside = few_ahead_bytes(k) + few_all_floats(heads, v) * (int64_t)sizeof(float);
     const int64_t most = k->choice.attend.part == ATTEND_WHOLE && few_ahead_bytes(k) > 0
@@ -93,8 +99,8 @@ K_FN int64_t few_attend_bytes(const kargs *k)
         return CUDA_MERGE_HEADS * CUDA_MERGE_BYTES;
     cuda_attend_size s = few_attend_size_of(k);
     int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
-                  few_held(k) * FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
-                  few_all_floats(s.heads, k->cell->v) + few_codes_floats(k->cell, s.heads);
+                  few_held(k) * FEW_PIECES * s.heads * few_piece_floats(few_width(k->cell)) +
+                  few_all_floats(s.heads, few_width(k->cell)) + few_codes_floats(k->cell, s.heads);
     if (cuda_cell_latent(k->cell))
         own = latent_bytes(k, s.heads) / (int64_t)sizeof(float);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;

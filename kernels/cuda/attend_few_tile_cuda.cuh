@@ -139,21 +139,22 @@ template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room, bytes16 (*x)[2])
 {
     typedef few_tile<WIDTH, FORM> tile;
-    const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
+    const int k = (int)w.k->cell->k;
+    const float *all = row_in(w.k, 0, w.row) + w.first_head * k;
     const int head = lane_index() / (tile::FOUR ? 8 : 4);
     const bool odd = !at_16(all);
     if (odd) {
         UNROLLED(1)
-        for (int i = lane_index(); i < w.heads * WIDTH; i += WARP)
+        for (int i = lane_index(); i < w.heads * k; i += WARP)
             room[i] = all[i];
         __syncwarp();
         all = room;
     }
-    all += head * WIDTH + lane_index() % 4 * 8;
+    all += head * k + lane_index() % 4 * 8;
     UNROLL
     for (int c = 0; c < tile::CHUNKS; c++) {
         x[c][0] = x[c][1] = bytes16{};
-        if (head < w.heads) {
+        if (head < w.heads && c * 32 + lane_index() % 4 * 8 < k) {
             x[c][0] = *(const bytes16 *)(all + c * 32);
             x[c][1] = *(const bytes16 *)(all + c * 32 + 4);
         }
@@ -211,16 +212,18 @@ static __device__ SHAPE_FN int few_page(const few_attend &w, int at)
     return w.pages[(uint32_t)at / (uint32_t)w.k->cell->page_tok];
 }
 
-/* Keys of a tile, which lies in one page. Those that the row does not see may be anything. */
+/* Keys of a tile, which lies in one page. Those that the row does not see may be anything; columns that there are not are zeros. */
 template <int WIDTH, few_form FORM>
-static __device__ SHAPE_FN void few_keys(const char *from, bytes16 *to)
+static __device__ SHAPE_FN void few_keys(const few_attend &w, const char *from, bytes16 *to)
 {
     typedef few_tile<WIDTH, FORM> tile;
-    from = few_place(from + lane_index() / 4 * (WIDTH * 2) + lane_index() % 4 * 16);
+    const int k = (int)w.k->cell->k, col = lane_index() % 4 * 8;
+    from = few_place(from + (lane_index() / 4 * k + col) * 2);
     UNROLL
-    for (int i = 0; i < tile::LOADS; i++)
-        to[i] =
-            *(const bytes16 *)(from + i / tile::CHUNKS * (8 * WIDTH * 2) + i % tile::CHUNKS * 64);
+    for (int i = 0; i < tile::LOADS; i++) {
+        const char *at = from + i / tile::CHUNKS * (8 * k * 2) + i % tile::CHUNKS * 64;
+        to[i] = k == WIDTH || i % tile::CHUNKS * 32 + col < k ? *(const bytes16 *)at : bytes16{};
+    }
 }
 
 /* Values of the same tile. */
@@ -229,13 +232,13 @@ static __device__ SHAPE_FN void few_values(const few_attend &w, const char *keys
 {
     typedef few_tile<WIDTH, FORM> tile;
     const kcell *c = w.k->cell;
-    const int first = lane_index() % 4 * 2;
-    const char *from =
-        few_place(keys + (c->heads * c->page_tok + first) * (WIDTH * 2) + lane_index() / 4 * 16);
+    const int first = lane_index() % 4 * 2, v = (int)c->v, col = lane_index() / 4 * 8;
+    const char *from = few_place(keys + ((c->heads * c->page_tok + first) * v + col) * 2);
     UNROLL
     for (int i = 0; i < tile::LOADS; i++) {
         const int n = i / tile::BLOCKS, p = n / 2 * 8 + n % 2;
-        to[i] = *(const bytes16 *)(from + p * (WIDTH * 2) + i % tile::BLOCKS * 128);
+        const char *at = from + p * (v * 2) + i % tile::BLOCKS * 128;
+        to[i] = v == WIDTH || i % tile::BLOCKS * 64 + col < v ? *(const bytes16 *)at : bytes16{};
     }
 }
 

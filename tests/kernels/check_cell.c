@@ -115,6 +115,11 @@ static const cell_shape shapes[] = {
     {1, 1, 256, 256, {140}, 1, 32, 0, 0, 0.06, 0, false, false, true},
     {5, 1, 128, 128, {513, 140}, 3, 32, 0, 100, 0.09, 0, false, true, false},
     {9, 1, 64, 64, {256, 257, 34}, 1, 64, 0, 0, 0.125, 0, false, true, true},
+    /* Rows that are filled up to a width. */
+    {2, 2, 96, 96, {1100}, 1, 64, 0, 0, 0.1, 0, false, false, false},
+    {4, 1, 96, 96, {700, 520}, 2, 64, 300, 0, 0.1, 0, false, false, true},
+    {8, 1, 112, 112, {150}, 24, 64, 0, 0, 0.09, 0, false, true, false},
+    {5, 1, 200, 200, {300}, 1, 32, 0, 0, 0.07, 30, false, false, false},
     {8, 1, 64, 64, {1025}, 1, 64, 0, 0, 0.125, 0, false, false, false},
     {8, 2, 256, 256, {300}, 2, 64, 0, 0, 0.06, 0, false, true, false},
 };
