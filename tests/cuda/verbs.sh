@@ -43,7 +43,7 @@ for rounds in '' --exact --round-bf16; do
     cmp -s made read || fail "a plan $rounds: '$(cat read)', not '$(cat made)'"
 done
 # Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
-for what in Q4_K:227 BF16:227 'BF16:227 --exact' Q4_K:163; do
+for what in Q4_K:227 BF16:227 'BF16:227 --exact' F16:227 'F16:227 --exact' Q4_K:163; do
     shared=${what#*:}
     # shellcheck disable=SC2086 # a flag, or none
     WEFT_FAKE_SHARED=$((${shared%% *} << 10)) on_card verify --device cuda --random "tiny-mixtral:${what%%:*}" -ub 160 ${shared#"${shared%% *}"} \
