@@ -141,6 +141,14 @@ struct expert_unit {
     int e, from;
 };
 
+/* bf16 of each number of x, by the row of a step. */
+static __device__ inline int expert_parts_of(int32_t row)
+{
+    const bool exact = row == ROW_k_experts_BF16_exact_cuda || row == ROW_k_experts_F16_exact_cuda;
+    const bool near = row == ROW_k_experts_BF16_near_cuda || row == ROW_k_experts_F16_near_cuda;
+    return exact ? 3 : near ? 2 : 1;
+}
+
 /* Unit u of the phase; false: there are no so many. */
 static __device__ inline bool expert_find(const cuda_run &r, const expert_block &b, int u,
                                           expert_unit *out_q)
@@ -168,9 +176,8 @@ static __device__ inline bool expert_find(const cuda_run &r, const expert_block 
         q.j.x_pitch = shape.k.pitch[0];
         q.j.w_pitch = shape.k.pitch[1];
         q.j.n = shape.k.size.experts.in;
-        q.j.parts = shape.row == ROW_k_experts_BF16_exact_cuda  ? 3
-                    : shape.row == ROW_k_experts_BF16_near_cuda ? 2
-                                                                : 1;
+        q.j.parts = expert_parts_of(shape.row);
+        q.j.walks = expert_walks(shape.k.type[1], q.j.parts);
         q.j.copies =
             q.type == DT_BF16 && q.j.n % EIGHT == 0 && q.j.w_pitch % 16 == 0 && at_16(q.j.w);
         q.j.row = 0;
@@ -209,8 +216,11 @@ static __device__ inline void experts_fill(const cuda_run &run, const expert_blo
         unit_fill<weight_##type, true>(q.j, r);                                                    \
         break;
             WEIGHT_TYPES_MMA(UNIT_FILL)
+            UNIT_FILL(F16)
 #undef UNIT_FILL
         }
+        if (q.j.walks > 1)
+            unit_fill<weight_F16_rest, true>(q.j, r);
     }
 }
 
@@ -258,8 +268,8 @@ static __device__ inline void experts_multiply(const cuda_run &run, const expert
     for (int u = (int)blockIdx.x; expert_find(run, b, u, &q); u += (int)gridDim.x, n++) {
         const uint64_t start = ns ? clock_now() : 0;
         float sum[FRAGS][4] = {};
-        unit_multiply((int)stages_of(q.j), r, strip, (int)q.j.row_end, (int)(q.j.col_end - q.j.col),
-                      sum);
+        unit_multiply((int)stages_of(q.j) * q.j.walks, r, strip, (int)q.j.row_end,
+                      (int)(q.j.col_end - q.j.col), sum);
         expert_find(run, b, u, &q); /* once more: registers are for the sums */
         barrier_wait(&b.listed[n % 2], list_parity(n));
         expert_unit_put(run, q, b.tiles.choice + n % 2 * MMA_ROWS, strip, sum);

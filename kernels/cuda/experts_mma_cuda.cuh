@@ -16,9 +16,16 @@ static __device__ float expert_number(const kargs *k, const mma_job &j, int64_t 
         const eight_floats w =
             eight_of(k->type[1], j.w + col * j.w_pitch, (uint32_t)c, (uint32_t)j.n);
         for (int e = 0; e < EIGHT && c + e < j.n; e++)
-            sum = fmaf(from_bf16(to_bf16(w.w[e])), x_number(j, row, c + e), sum);
+            sum = fmaf(j.walks > 1 ? w.w[e] : from_bf16(to_bf16(w.w[e])), x_number(j, row, c + e),
+                       sum);
     }
     return sum;
+}
+
+/* bf16 of each weight: F16 weights are two, which have all of their bits, but where x is rounded to one. */
+static __device__ inline int expert_walks(dtype type, int parts)
+{
+    return type == DT_F16 && parts > 1 ? 2 : 1;
 }
 
 /* parts: of each number of x. Units are those of squares, of which each has as much as the others. */
@@ -34,6 +41,7 @@ static __device__ ONE_COPY void experts_by_number(const kargs *k, int64_t begin,
     j.w_pitch = k->pitch[1];
     j.n = k->size.experts.in;
     j.parts = parts;
+    j.walks = expert_walks(k->type[1], parts);
     for (int64_t i = all * begin / units + threadIdx.x; i < all * end / units;
          i += block_threads()) {
         const int64_t choice = i / out, col = i % out;
@@ -51,18 +59,19 @@ static __device__ ONE_COPY void experts_by_number(const kargs *k, int64_t begin,
         experts_by_number(k, begin, end, 1);                                                       \
     }
 WEIGHT_TYPES_MMA(EXPERTS_MMA)
+EXPERTS_MMA(F16)
 #undef EXPERTS_MMA
 
-static __device__ void k_experts_BF16_exact_cuda(const kargs *k, const kthread *, int64_t begin,
-                                                 int64_t end)
-{
-    experts_by_number(k, begin, end, 3);
-}
-
-static __device__ void k_experts_BF16_near_cuda(const kargs *k, const kthread *, int64_t begin,
-                                                int64_t end)
-{
-    experts_by_number(k, begin, end, 2);
-}
+#define EXPERTS_PARTS(symbol, parts)                                                               \
+    static __device__ void k_experts_##symbol##_cuda(const kargs *k, const kthread *,              \
+                                                     int64_t begin, int64_t end)                   \
+    {                                                                                              \
+        experts_by_number(k, begin, end, parts);                                                   \
+    }
+EXPERTS_PARTS(BF16_exact, 3)
+EXPERTS_PARTS(BF16_near, 2)
+EXPERTS_PARTS(F16_exact, 3)
+EXPERTS_PARTS(F16_near, 2)
+#undef EXPERTS_PARTS
 
 #endif

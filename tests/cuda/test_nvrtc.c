@@ -86,12 +86,12 @@ START_TEST(kernels_of_models_compile)
 }
 END_TEST
 
-/* Experts of blocks of weights and latent rows, which no recorded model of the tests has. */
+/* Experts of types, and latent rows, that no recorded model of the tests has. */
 START_TEST(kernels_of_experts_compile)
 {
     static const int32_t ids[24] = {1};
     static const char *const spec[] = {"tiny-mixtral:Q4_K", "tiny-mixtral:MXFP4",
-                                       "tiny-deepseek:Q8_0"};
+                                       "tiny-mixtral:F16", "tiny-deepseek:Q8_0"};
     for (size_t i = 0; i < COUNT_OF(spec); i++) {
         random_model *rm = NULL;
         card_model m = card_random_open(spec[i], ids, 24, &rm);

@@ -43,7 +43,7 @@ for rounds in '' --exact --round-bf16; do
     cmp -s made read || fail "a plan $rounds: '$(cat read)', not '$(cat made)'"
 done
 # Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
-for what in Q4_K:227 BF16:227 'BF16:227 --exact' Q4_K:163; do
+for what in Q4_K:227 BF16:227 'BF16:227 --exact' F16:227 'F16:227 --exact' Q4_K:163; do
     shared=${what#*:}
     # shellcheck disable=SC2086 # a flag, or none
     WEFT_FAKE_SHARED=$((${shared%% *} << 10)) on_card verify --device cuda --random "tiny-mixtral:${what%%:*}" -ub 160 ${shared#"${shared%% *}"} \
@@ -54,7 +54,7 @@ WEFT_FAKE_SHARED=$((99 << 10)) on_card verify --device cuda --random tiny-mixtra
     fail "little shared memory: $(cat said)"
 grep -q 'W1616.*calls of [12] to 160 rows are slow' said || fail "little shared memory: $(cat said)"
 # Experts of few rows, whose rows of weights are whole pieces, or begin anywhere.
-for type in Q5_K Q6_K Q4_0 MXFP4; do
+for type in BF16 F16 Q5_K Q6_K Q4_0 MXFP4; do
     on_card verify --device cuda --random tiny-mixtral:$type -ub 24 --ids "$(seq -s, 1 5 120)" -n 24 >said 2>/dev/null ||
         fail "verify of few rows of $type experts: $(cat said)"
 done
