@@ -21,6 +21,8 @@
 enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10, IDLE_MAX = 10000 };
 /* Lanes begin at different places of a page, or they would all have the same few lines of the caches. */
 enum { STAGGER_BYTES = 9 * 64, STAGGER_MAX = 32 << 10 };
+/* More than what a lane that has ended leaves poisoned for ASan: its last calls, which do not return. */
+enum { ENDED_BYTES = 16 << 10 };
 
 /* ---- one stack to another ---- */
 
@@ -211,6 +213,16 @@ static void make_ready(run *r, group *g, int lane)
     g->ready[at < r->work.lanes ? at : at - r->work.lanes] = lane;
 }
 
+/* Before all others: its subgroup runs on while what its lanes' stacks hold is in the caches. */
+static void make_next(run *r, group *g, int lane)
+{
+    if (--g->first_ready < 0)
+        g->first_ready = r->work.lanes - 1;
+    g->n_ready++;
+    g->lane[lane].state = READY;
+    g->ready[g->first_ready] = lane;
+}
+
 static fibre *take_ready(run *r, group *g)
 {
     fibre *f = &g->lane[g->ready[g->first_ready]];
@@ -302,9 +314,12 @@ static void meeting_end(run *r, group *g, meeting *m, int first, fibre_join *joi
         owns[i] = m->mask >> i & 1 ? g->lane[first + i].own : NULL;
     if (join)
         join(owns, FIBRE_WIDTH);
-    for (int i = 0; i < FIBRE_WIDTH; i++)
-        if (m->mask >> (i ^ r->flip) & 1)
-            make_ready(r, g, first + (i ^ r->flip));
+    const bool behind = r->work.order == FIBRES_SHUFFLED; /* subgroups go side by side */
+    for (int i = 0; i < FIBRE_WIDTH; i++) {
+        int lane = (behind ? i : FIBRE_WIDTH - 1 - i) ^ r->flip;
+        if (m->mask >> lane & 1)
+            (behind ? make_ready : make_next)(r, g, first + lane);
+    }
     m->arrived = 0;
     r->moved = true;
 }
@@ -348,7 +363,8 @@ static void lane_init(fibre *f, char *stack, int in_group, int lane)
     void **top = (void **)(void *)(stack + STACK_BYTES - down) - SAVED_WORDS;
     void (*begin)(void) = lane_begin;
 #ifdef FIBRE_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(stack, STACK_BYTES);
+    char *low = stack + STACK_BYTES - down - ENDED_BYTES;
+    ASAN_UNPOISON_MEMORY_REGION(low, stack + STACK_BYTES - low);
 #endif
     memset(top, 0, SAVED_WORDS * sizeof *top);
     memcpy(&top[SAVED_RETURN], &begin, sizeof begin);
@@ -393,6 +409,10 @@ static void run_init(run *r)
 
 static void run_free(run *r)
 {
+#ifdef FIBRE_ASAN
+    for (int i = 0; r->failed && i < r->work.groups * r->work.lanes; i++) /* lanes were given up */
+        ASAN_UNPOISON_MEMORY_REGION(kept.stack[i], STACK_BYTES);
+#endif
     for (int i = 0; i < r->work.groups; i++) {
         free(r->group[i].lane);
         free(r->group[i].meet);

@@ -223,7 +223,7 @@ static int fake_nvrtcCompileProgram(nvrtc_program p, int n_option, const char *c
                             "-std=gnu++17",
                             "-shared",
                             "-fPIC",
-                            "-O1",
+                            "-Og",
                             "-fno-exceptions",
                             "-fno-rtti",
                             "-fno-threadsafe-statics",

@@ -256,7 +256,8 @@ template <typename OP, typename T> static T simt_reduce(fibre_place at, unsigned
 
 /* ---- matrices of a warp (sm_80) ----
  *
- * As PTX has them: ldmatrix .m8n8.x4.b16 and mma .m16n8k16 with f32 sums; `number` reads what 16 bits stand for. */
+ * As PTX has them: ldmatrix .m8n8.x4.b16 and mma .m16n8k16 with f32 sums; `number` reads what 16 bits stand for,
+ * from_f16 or from_bf16. */
 
 struct simt_matrix {
     const char *line;
@@ -289,30 +290,71 @@ static inline void simt_ldmatrix(uint32_t *to, const char *line, bool turned)
     fibre_meet(SIMT_AT("ldmatrix"), 0xffffffffu, &m, simt_join_ldmatrix);
 }
 
+/* Four numbers at a time, whatever the compiler is asked to optimise. */
+typedef float simt_four __attribute__((vector_size(16)));
+typedef int32_t simt_four_int __attribute__((vector_size(16)));
+
 struct simt_product {
     float *sum;
-    float a[8], b[4]; /* two of each word */
+    const uint32_t *a, *b;
+    bool half; /* of f16, else bf16 */
 };
-/* b by columns, so that the compiler multiplies all of them at a time; each sum is in the order of its numbers. */
+/* What 16 bits stand for: as from_bf16 and from_f16 have it. */
+static inline simt_four simt_bfloats(simt_four_int h)
+{
+    return (simt_four)(h << 16);
+}
+static inline simt_four simt_halves(simt_four_int h)
+{
+    const int32_t up = 112 << 23, exponents = 31 << 23;
+    const simt_four_int bits = (h & 0x7fff) << 13, e = bits & exponents;
+    const simt_four_int tiny =
+        bits + (up + (1 << 23)); /* e == 0: one too much, which has no fraction */
+    const simt_four rest = (simt_four)tiny - __builtin_bit_cast(float, up + (1 << 23));
+    const simt_four_int usual = bits + up + ((e == exponents) & up), none = e == 0;
+    return (simt_four)((none & (simt_four_int)rest) | (~none & usual) | (h & 0x8000) << 16);
+}
+/* n numbers, a multiple of four. */
+static inline void simt_floats(const uint16_t *from, int n, bool half, float *to)
+{
+    for (int i = 0; i < n; i += 4) {
+        const simt_four_int h = {from[i], from[i + 1], from[i + 2], from[i + 3]};
+        const simt_four f = half ? simt_halves(h) : simt_bfloats(h);
+        memcpy(to + i, &f, sizeof f);
+    }
+}
+/* Each sum is in the order of its numbers. */
 static inline void simt_join_mma(void **own, int n)
 {
-    float a[16][16], b[16][8], sum[16][8] = {};
+    uint16_t a_bits[16][16], b_bits[8][16]; /* b by columns, as lanes have it */
+    float a[16][16], b[8][16], sum[16][8];
+    simt_four b_rows[16][2];
     for (int lane = 0; lane < n; lane++) {
         const simt_product *p = (simt_product *)own[lane];
         const int at = lane % 4 * 2, line = lane / 4;
-        memcpy(&a[line][at], p->a, 8);
-        memcpy(&a[line + 8][at], p->a + 2, 8);
-        memcpy(&a[line][at + 8], p->a + 4, 8);
-        memcpy(&a[line + 8][at + 8], p->a + 6, 8);
-        b[at][line] = p->b[0];
-        b[at + 1][line] = p->b[1];
-        b[at + 8][line] = p->b[2];
-        b[at + 9][line] = p->b[3];
+        memcpy(&a_bits[line][at], &p->a[0], 4);
+        memcpy(&a_bits[line + 8][at], &p->a[1], 4);
+        memcpy(&a_bits[line][at + 8], &p->a[2], 4);
+        memcpy(&a_bits[line + 8][at + 8], &p->a[3], 4);
+        memcpy(&b_bits[line][at], &p->b[0], 4);
+        memcpy(&b_bits[line][at + 8], &p->b[1], 4);
     }
-    for (int row = 0; row < 16; row++)
-        for (int k = 0; k < 16; k++)
-            for (int col = 0; col < 8; col++)
-                sum[row][col] += a[row][k] * b[k][col];
+    const bool half = ((simt_product *)own[0])->half;
+    simt_floats(a_bits[0], 16 * 16, half, a[0]);
+    simt_floats(b_bits[0], 8 * 16, half, b[0]);
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 2; i++)
+            b_rows[k][i] =
+                simt_four{b[4 * i][k], b[4 * i + 1][k], b[4 * i + 2][k], b[4 * i + 3][k]};
+    for (int row = 0; row < 16; row++) {
+        simt_four low = {}, high = {};
+        for (int k = 0; k < 16; k++) {
+            low += a[row][k] * b_rows[k][0];
+            high += a[row][k] * b_rows[k][1];
+        }
+        memcpy(&sum[row][0], &low, sizeof low);
+        memcpy(&sum[row][4], &high, sizeof high);
+    }
     for (int lane = 0; lane < n; lane++)
         for (int i = 0; i < 4; i++)
             ((simt_product *)own[lane])->sum[i] += sum[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
@@ -320,12 +362,7 @@ static inline void simt_join_mma(void **own, int n)
 static inline void simt_mma(float *sum, const uint32_t *a, const uint32_t *b,
                             float (*number)(uint16_t))
 {
-    simt_product p;
-    p.sum = sum;
-    for (int i = 0; i < 8; i++)
-        p.a[i] = number((uint16_t)(a[i / 2] >> 16 * (i % 2)));
-    for (int i = 0; i < 4; i++)
-        p.b[i] = number((uint16_t)(b[i / 2] >> 16 * (i % 2)));
+    simt_product p = {sum, a, b, number(0x3c00) == 1};
     fibre_meet(SIMT_AT("mma"), 0xffffffffu, &p, simt_join_mma);
 }
 
@@ -335,10 +372,12 @@ struct simt_product_s8 {
     const uint32_t *a, *b;
     int deep;
 };
+/* Sums of 32 such products are whole in f32. */
 static inline void simt_join_mma_s8(void **own, int n)
 {
-    int8_t a[16][32], b[32][8];
-    int sum[16][8] = {};
+    float a[16][32];
+    simt_four b[32][2];
+    int sum[16][8];
     const int deep = ((simt_product_s8 *)own[0])->deep;
     for (int lane = 0; lane < n; lane++) {
         const simt_product_s8 *p = (simt_product_s8 *)own[lane];
@@ -346,12 +385,20 @@ static inline void simt_join_mma_s8(void **own, int n)
             a[lane / 4 + i / 4 % 2 * 8][lane % 4 * 4 + i % 4 + i / 8 * 16] =
                 (int8_t)(p->a[i / 4] >> 8 * (i % 4));
         for (int i = 0; i < deep / 4; i++)
-            b[lane % 4 * 4 + i % 4 + i / 4 * 16][lane / 4] = (int8_t)(p->b[i / 4] >> 8 * (i % 4));
+            b[lane % 4 * 4 + i % 4 + i / 4 * 16][lane / 16][lane / 4 % 4] =
+                (int8_t)(p->b[i / 4] >> 8 * (i % 4));
     }
-    for (int row = 0; row < 16; row++)
-        for (int k = 0; k < deep; k++)
-            for (int col = 0; col < 8; col++)
-                sum[row][col] += a[row][k] * b[k][col];
+    for (int row = 0; row < 16; row++) {
+        simt_four low = {}, high = {};
+        for (int k = 0; k < deep; k++) {
+            low += a[row][k] * b[k][0];
+            high += a[row][k] * b[k][1];
+        }
+        for (int i = 0; i < 4; i++) {
+            sum[row][i] = (int)low[i];
+            sum[row][4 + i] = (int)high[i];
+        }
+    }
     for (int lane = 0; lane < n; lane++)
         for (int i = 0; i < 4; i++)
             ((simt_product_s8 *)own[lane])->sum[i] +=

@@ -150,6 +150,35 @@ void sample_bytes(void *args)
     i[4] = __float2int_rn(2.5f) * 100 + __float2int_rn(-3.5f);
 }
 
+/* A lane's part of products [16][8]. */
+template <typename T> static void put_products(T *to, const T *sum)
+{
+    const int row = simt_lane() / 4, col = simt_lane() % 4 * 2;
+    for (int k = 0; k < 4; k++)
+        to[(row + k / 2 * 8) * 8 + col + k % 2] = sum[k];
+}
+
+void sample_products(void *args)
+{
+    const sample_args *s = (const sample_args *)args;
+    const int row = simt_lane() / 4, word = simt_lane() % 4;
+    uint32_t a[4], b[2];
+    float half[4] = {}, bfloat[4] = {};
+    int bytes[4] = {}, few[4] = {};
+    for (int k = 0; k < 4; k++)
+        a[k] = s->gate[(row + k % 2 * 8) * 8 + word + k / 2 * 4];
+    for (int k = 0; k < 2; k++)
+        b[k] = s->gate[(16 + row) * 8 + word + k * 4];
+    simt_mma(half, a, b, simt_half_float);
+    simt_mma(bfloat, a, b, simt_bfloat_float);
+    simt_mma_s8(bytes, a, b, 32);
+    simt_mma_s8(few, a, b, 16);
+    put_products(s->y, half);
+    put_products(s->y + 16 * 8, bfloat);
+    put_products(s->i, bytes);
+    put_products(s->i + 16 * 8, few);
+}
+
 void sample_copies(void *args)
 {
     __shared__ int32_t to[2][4];

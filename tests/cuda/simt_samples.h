@@ -28,6 +28,9 @@ sample sample_shuffle_lost;  /* a lane that a shuffle names is at a barrier */
 sample sample_shuffle_masks; /* lanes that name each other with different masks */
 sample sample_halves;        /* i[k] = bits of f16 and bf16 of x[k], y[k] back again */
 sample sample_bytes;         /* i: dp4a, byte_perm */
+/* gate: rows of a [16][8 words], then columns of b [8][8 words]. Their products by a warp, [16][8] each: y of f16 and of bf16, i of signed
+ * bytes, and of the first 16 of each row and column */
+sample sample_products;
 sample
     sample_copies; /* i[8 * k ..]: what two groups of copies wrote, before and after waiting for each */
 

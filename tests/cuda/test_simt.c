@@ -192,6 +192,60 @@ START_TEST(bytes_are_multiplied_and_moved)
 }
 END_TEST
 
+/* The product of a row of a and a column of b, each sum in the order of its numbers. */
+static float half_product(const uint16_t *a, const uint16_t *b, float (*number)(uint16_t))
+{
+    float sum = 0;
+    for (int k = 0; k < 16; k++) {
+        const float product = number(a[k]) * number(b[k]);
+        sum += product;
+    }
+    return sum;
+}
+
+static int byte_product(const uint16_t *a, const uint16_t *b, int n)
+{
+    int8_t p[32], q[32];
+    int sum = 0;
+    memcpy(p, a, sizeof p);
+    memcpy(q, b, sizeof q);
+    for (int k = 0; k < n; k++)
+        sum += p[k] * q[k];
+    return sum;
+}
+
+/* Every number of 16 bits, in rows of a. */
+START_TEST(matrices_are_multiplied)
+{
+    enum { ROWS = 16, COLS = 8, DEEP = 16 };
+    float (*const number[])(uint16_t) = {f16_to_f32, bf16_to_f32};
+    uint16_t words[ROWS + COLS][DEEP];
+    sample_args a = args();
+    uint32_t random = 1;
+    for (int from = 0; from <= UINT16_MAX; from += ROWS * DEEP) {
+        for (int i = 0; i < (ROWS + COLS) * DEEP; i++) {
+            random = random * 1664525u + 1013904223u;
+            words[i / DEEP][i % DEEP] =
+                (uint16_t)(i < ROWS * DEEP ? (uint32_t)(from + i)
+                                           : (random >> 16 & 0x87ff) + 0x3000);
+        }
+        a.gate = (uint32_t *)(void *)words;
+        runs(sample_products, &a, 1, 32);
+        int wrong = 0;
+        for (int i = 0; i < ROWS * COLS; i++) {
+            const uint16_t *p = words[i / COLS], *q = words[ROWS + i % COLS];
+            for (int k = 0; k < 2; k++) {
+                const float want = half_product(p, q, number[k]), got = y[k * ROWS * COLS + i];
+                wrong += !(isnan(want) && isnan(got)) && memcmp(&want, &got, sizeof got) != 0;
+            }
+            wrong += ints[i] != byte_product(p, q, 32);
+            wrong += ints[ROWS * COLS + i] != byte_product(p, q, 16);
+        }
+        ck_assert_msg(wrong == 0, "from %04x: %d products", (unsigned)from, wrong);
+    }
+}
+END_TEST
+
 /* What is copied is unwritten until it was waited for. */
 START_TEST(copies_come_when_they_are_waited_for)
 {
@@ -206,4 +260,4 @@ END_TEST
 SUITE_MAIN("simt", sums_are_the_same_in_every_order, a_missing_barrier_shows,
            lanes_of_a_warp_exchange, resident_blocks_wait_for_each_other, what_cannot_go_on_is_told,
            halves_are_rounded_as_everywhere, bytes_are_multiplied_and_moved,
-           copies_come_when_they_are_waited_for)
+           matrices_are_multiplied, copies_come_when_they_are_waited_for)

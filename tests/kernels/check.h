@@ -56,6 +56,9 @@ extern const check_op check_ops_lora[];
 
 /* More kernels than those of kernels.def: a program that has some defines this. */
 const kernel_row *check_more_rows(int *out_n);
+/* Does another row of the program run this case with the same code and sizes? Then it is left out. A program whose rows share code
+ * defines this. */
+bool check_leaves_out(const kernel_row *row, const check_case *k);
 /* A fault of the kernel that is being run, besides those that check.c finds. */
 void check_fail(const char *what);
 bool check_times(void); /* are kernels timed, not checked? */
