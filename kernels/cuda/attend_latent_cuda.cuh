@@ -33,8 +33,7 @@ struct latent_memory {
     float *sums;        /* [LATENT_PARTS][heads][LATENT_PITCH]: of logits */
     uint16_t *weights;  /* [3][heads][LATENT_PITCH] */
     float *keep;        /* [heads]: what sums so far are multiplied with */
-    float *
-        merge; /* [heads][4]: the same of a stretch: all before it, and itself; and of the result */
+    float *merge;       /* [heads][4]: the same where stretches are merged (latent_totals) */
 };
 
 /* What a warp has of a unit. Lane 4 * g + t has of queries those of head g of each eight, and of sums two columns of each sixteen, of
@@ -312,8 +311,8 @@ static __device__ SHAPE_FN void latent_add(const kargs *k, int part, shared_plac
 
 /* ---- stretches ---- */
 
-/* A stretch's largest logits and sums of weights: left for the step that merges, or merged into those before, of which the result's
- * columns are told by what. */
+/* A stretch's largest logits and sums of weights: left at `states` for the step that merges; or merged into those before, with what
+ * columns are multiplied by: of all before it, of the stretch, and of the result. */
 template <int EIGHTS, int PARTS>
 static __device__ SHAPE_FN void latent_totals(const few_line &l, int part,
                                               latent_part<EIGHTS, PARTS> &p, const latent_memory &m,
@@ -374,6 +373,12 @@ static __device__ SHAPE_FN void latent_columns(const few_line &l, int part,
     }
 }
 
+/* The parts of the columns that a warp has. */
+#define EACH_PART                                                                                  \
+    UNROLL                                                                                         \
+    for (int i = 0, part = warp_index(); i < LATENT_TURNS && part < LATENT_PARTS;                  \
+         i++, part += warp_count())
+
 /* The stretch at hand of l. */
 template <int EIGHTS, int PARTS>
 static __device__ SHAPE_FN void latent_stretch(const few_line &l, const latent_memory &m,
@@ -381,7 +386,7 @@ static __device__ SHAPE_FN void latent_stretch(const few_line &l, const latent_m
 {
     const few_attend &w = l.w;
     const kargs *k = w.k;
-    const int end = few_stretch_end(w, l.stretch), warps = warp_count();
+    const int end = few_stretch_end(w, l.stretch);
     const int tile_bytes = CUDA_LATENT_TILE * (int)latent_row_bytes(k->cell);
     UNROLL
     for (int i = 0; i < LATENT_TURNS; i++) {
@@ -395,10 +400,6 @@ static __device__ SHAPE_FN void latent_stretch(const few_line &l, const latent_m
                 p.sum[j / 4][e][j % 4] = 0;
         }
     }
-#define EACH_PART                                                                                  \
-    UNROLL                                                                                         \
-    for (int i = 0, part = warp_index(); i < LATENT_TURNS && part < LATENT_PARTS;                  \
-         i++, part += warps)
     UNROLLED(1)
     for (int at = latent_first(w, l.stretch); at < end; at += CUDA_LATENT_TILE) {
         const shared_place tile = m.tiles + (uint32_t)(a.get * tile_bytes);
@@ -419,8 +420,8 @@ static __device__ SHAPE_FN void latent_stretch(const few_line &l, const latent_m
     if (!states)
         block_sync();
     EACH_PART latent_columns(l, part, parts[i], m, states);
-#undef EACH_PART
 }
+#undef EACH_PART
 
 /* ---- units ---- */
 
