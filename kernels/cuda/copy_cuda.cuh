@@ -11,6 +11,12 @@ static __device__ inline uint32_t shared_at(const void *p)
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
+/* Can copies come from there? */
+static __device__ inline bool copies_from(const void *p)
+{
+    return __isGlobal(p);
+}
+
 /* 16 bytes to shared memory, or zeros; done when the group is. */
 static __device__ inline void copy_piece(char *to, const char *from, bool there)
 {
@@ -69,6 +75,11 @@ static __device__ inline shared_place shared_word(shared_place p)
 }
 #else
 typedef uintptr_t shared_place;
+
+static inline bool copies_from(const void *)
+{
+    return true;
+}
 
 static inline shared_place shared_at(const void *p)
 {

@@ -583,7 +583,7 @@ template <class R, int NT> static __device__ FEW_COPY void expert_stream(const e
 template <class R> static __device__ inline bool expert_streams(const kargs *k, const kthread *t)
 {
     const int64_t n = k->size.experts.in;
-    return is_shared(t->scratch) && few_copies_from(k->in[0]) && at_16(k->in[0]) &&
+    return is_shared(t->scratch) && copies_from(k->in[0]) && at_16(k->in[0]) &&
            k->pitch[0] % 16 == 0 && (R::ANY || (k->pitch[1] % 16 == 0 && n % R::COLS == 0)) &&
            k->size.experts.experts <= BUNDLE_EXPERTS_MAX &&
            k->size.experts.rows * k->size.experts.slots <= BUNDLE_CHOICES_MAX;

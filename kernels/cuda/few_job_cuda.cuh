@@ -69,11 +69,6 @@ static __device__ inline void few_copy_4(shared_place to, const char *from, bool
                  "r"(there ? 4 : 0)
                  : "memory");
 }
-
-static __device__ inline bool few_copies_from(const void *p)
-{
-    return __isGlobal(p);
-}
 #else
 static inline void few_copy(shared_place to, const char *from, bool there)
 {
@@ -94,11 +89,6 @@ static inline void few_copy_line(shared_place to, const char *from, bool there)
 static inline void few_copy_4(shared_place to, const char *from, bool there)
 {
     simt_copy((void *)to, from, there ? 4 : 0, 4);
-}
-
-static inline bool few_copies_from(const void *)
-{
-    return true;
 }
 #endif
 

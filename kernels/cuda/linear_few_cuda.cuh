@@ -415,7 +415,7 @@ template <class R> static __device__ FEW_COPY void few_plain(const few_job j)
 /* Are rows whole pieces of 16 bytes, in order? */
 template <class R> static __device__ inline bool few_streams(const few_job &j)
 {
-    return is_shared(j.scratch) && few_copies_from(j.x) && at_16(j.x) && j.x_pitch % 16 == 0 &&
+    return is_shared(j.scratch) && copies_from(j.x) && at_16(j.x) && j.x_pitch % 16 == 0 &&
            at_16(j.w) && j.w_pitch % 16 == 0 && j.n % R::COLS == 0;
 }
 

@@ -328,7 +328,7 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
 
 /* What a lane has of chunk i of N groups of rows, the first from `row` on: a run. */
 template <class R> struct part_of_runs {
-    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD };
+    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD, SUMS = 1, X_COMES = 0 };
     enum { GROUPS = CUDA_PAIRED((dtype)R::TYPE) ? 2 : 1 };
     template <int N, class J>
     static __device__ inline void dot(const J &, const shared_place (&chunk)[N], shared_place x,
@@ -344,7 +344,7 @@ template <class R> struct part_of_runs {
 
 /* Every so many blocks of a row (blocks_cuda.cuh); of one group. */
 template <class B> struct part_of_blocks {
-    enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD, GROUPS = 1 };
+    enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD, GROUPS = 1, SUMS = 1, X_COMES = 0 };
     template <class J>
     static __device__ inline void dot(const J &j, const shared_place (&chunk)[1], shared_place x,
                                       int row, int i, int in_row, int lanes, float *sum)
@@ -461,10 +461,35 @@ static __device__ inline void two_rows(shared_place w, int bytes, shared_place x
     }
 }
 
-/* Two rows of 16-bit numbers. Of their sums a lane of the upper half has the second one's. */
-template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
+/* A chunk of two rows of 16-bit numbers, `bytes` of each, times x from there on. */
+template <bool F16>
+static __device__ inline void halves_add(shared_place at, int bytes, shared_place x, int high,
+                                         float (*sum)[2])
 {
     enum { AT_ONCE = 4 };
+    int c = lane_index() * 16;
+    UNROLLED(1)
+    for (; c + (AT_ONCE - 1) * WARP * 16 < bytes; c += AT_ONCE * WARP * 16)
+        two_rows<F16, AT_ONCE>(at + c, bytes, x + c, high, sum);
+    UNROLLED(1)
+    for (; c < bytes; c += WARP * 16)
+        two_rows<F16, 1>(at + c, bytes, x + c, high, sum);
+}
+
+/* The sums of all lanes: one of the upper half has the second row's. */
+static __device__ inline float halves_all(const float (*sum)[2])
+{
+    const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
+    const bool upper = lane_index() >= WARP / 2;
+    float all = upper ? second : first;
+    all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
+    lanes_sum<1>(&all, WARP / 2);
+    return all;
+}
+
+/* Two rows of 16-bit numbers at a time. */
+template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
+{
     const int lane = lane_index(), bytes = (int)j.cut.bytes;
     const shared_place x = shared_at(r->x);
     const int high = j.cols / 8 * 16; /* from the first half of x to the second */
@@ -476,23 +501,12 @@ template <bool F16> static __device__ inline void stream_halves(const stream_row
         UNROLLED(1)
         for (int i = 0; i < j.cut.chunks; i++) {
             const ring_chunk chunk[1] = {ring_take(p, slots, slot_bytes)};
-            const shared_place at = chunk[0].at, xs = x + i * bytes;
-            int c = lane * 16;
-            UNROLLED(1)
-            for (; c + (AT_ONCE - 1) * WARP * 16 < bytes; c += AT_ONCE * WARP * 16)
-                two_rows<F16, AT_ONCE>(at + c, bytes, xs + c, high, sum);
-            UNROLLED(1)
-            for (; c < bytes; c += WARP * 16)
-                two_rows<F16, 1>(at + c, bytes, xs + c, high, sum);
+            halves_add<F16>(chunk[0].at, bytes, x + i * bytes, high, sum);
             ring_used(chunk, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
         }
-        const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
-        const bool upper = lane >= WARP / 2;
-        float all = upper ? second : first;
-        all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
-        lanes_sum<1>(&all, WARP / 2);
+        const float all = halves_all(sum);
         if (lane % (WARP / 2) == 0)
-            row_put(j, row + upper, all);
+            row_put(j, row + lane / (WARP / 2), all);
     }
     ring_save(r, p);
 }

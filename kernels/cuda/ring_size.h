@@ -13,10 +13,11 @@ enum {
     RING_SLOTS_LEAST = 1,
     RING_PAIR_SLOTS = 4, /* from so many on groups of rows are paired */
     RING_SKEW = 32,      /* bytes of it around rows that begin at no multiple of 16 */
-    EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
-    BLOCKS_AHEAD = 3,  /* and of smaller ones, of rows by blocks */
-    RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
-    RING_X_COLS = 256, /* 8-bit activations: columns of a block, */
+    EXPERT_AHEAD = 2, /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
+    BLOCKS_AHEAD = 3, /* and of smaller ones, of rows by blocks */
+    EXPERT_X = 32 * 1024, /* of their x at a time, where it is floats: bytes, at most */
+    RING_SEGMENTS = 8,    /* of a phase that a block knows, at most */
+    RING_X_COLS = 256,    /* 8-bit activations: columns of a block, */
     RING_X_BLOCK =
         336, /* and its bytes: codes, sums of 32 and of 16 of them, a scale; 21 times 16: so blocks lie in
                             different banks */
@@ -55,6 +56,11 @@ K_FN cuda_lane_run cuda_lane_run_of(dtype type)
     default:
         return K_OF(cuda_lane_run){0, 0};
     }
+}
+
+K_FN bool cuda_is_halves(dtype type)
+{
+    return type == DT_BF16 || type == DT_F16;
 }
 
 /* 16-bit numbers: two rows, and as many columns, of a thousand or so, as fit into the row a number of times. */
@@ -114,7 +120,7 @@ K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch, int64_t matrix_r
 {
     const cuda_lane_run r = cuda_lane_run_of(type);
     cuda_cut cut = {0, 0, 0, 0};
-    if (pitch % 16 == 0 && (type == DT_BF16 || type == DT_F16))
+    if (pitch % 16 == 0 && cuda_is_halves(type))
         cut = cuda_cut_halves(n);
     else if (pitch % 16 == 0 && r.cols != 0)
         cut = cuda_cut_runs(r, n, CUDA_PAIRED(type));
@@ -147,18 +153,27 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
 K_FN int64_t cuda_expert_chunks(dtype type, int64_t n, int64_t matrix_rows)
 {
     const int64_t block = cuda_block_bytes(type);
+    if (cuda_is_halves(type))
+        return EXPERT_AHEAD * cuda_chunk_bytes(type, cuda_cut_halves(n));
     if (cuda_lane_run_of(type).cols == 0)
         return BLOCKS_AHEAD *
                cuda_chunk_bytes(type, cuda_cut_blocks(block, n, n / 32 * block, matrix_rows));
     return EXPERT_AHEAD * (type == DT_Q5_K ? RING_SLOT_MOST : RING_SLOT);
 }
 
-/* What one row needs for experts: x of each that has one, and chunks. */
+/* x of all that have one; floats are long, and come by and by if they do not fit. */
+K_FN int64_t cuda_expert_x_bytes(dtype type, int64_t n, int64_t vectors)
+{
+    const int64_t all = vectors * cuda_ring_x_bytes(type, n);
+    return cuda_is_halves(type) && all > EXPERT_X ? EXPERT_X : all;
+}
+
+/* What one row needs for experts: x, and chunks. */
 K_FN int64_t cuda_experts_one_bytes(const kargs *k)
 {
-    const int64_t x = cuda_ring_x_bytes(k->type[1], k->size.experts.in);
-    return k->size.experts.x_vectors * x + 16 +
-           RING_WARPS * cuda_expert_chunks(k->type[1], k->size.experts.in, k->size.experts.out);
+    const int64_t n = k->size.experts.in;
+    return cuda_expert_x_bytes(k->type[1], n, k->size.experts.x_vectors) + 16 +
+           RING_WARPS * cuda_expert_chunks(k->type[1], n, k->size.experts.out);
 }
 
 K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots, int64_t slot_bytes)

@@ -256,6 +256,7 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
         {1, 3, 80, 2880, 4, true},
         {1, 2, 19, 4096, 3, false},
         {1, 2, 16, 14336, 2, true},
+        {1, 6, 33, 2880, 8, true},
         /* For kernels of few rows alone: one expert for all, one for each, columns that end within a chunk. */
         {2, 1, 16, 256, 1, false},
         {8, 8, 8, 768, 64, true},
@@ -264,7 +265,7 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
         {9, 4, 35, 2880, 12, false},
         {16, 1, 100, 2048, 64, false},
     };
-    enum { ALL = sizeof all / sizeof all[0], ANY_ROWS = 11 };
+    enum { ALL = sizeof all / sizeof all[0], ANY_ROWS = 12 };
     if (i >= (row->most > 1 && row->most < INT64_MAX ? ALL : ANY_ROWS))
         return false;
     dtype t = type_of(row, i);
