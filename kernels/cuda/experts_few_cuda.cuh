@@ -232,15 +232,25 @@ static __device__ inline int bundle_first(uint32_t b)
     return (int)(b >> 19);
 }
 
+/* What a block knows of them: how many there are, 0 where a matrix does not begin at a multiple of 16 bytes, and whether one has more
+ * than `small` choices. */
+struct expert_bundles {
+    int n;
+    bool large;
+};
+
 /* Experts in their order, by one warp: where their choices begin, and bundles of `each` of these. */
-static __device__ inline int expert_bundles(const expert_list &l, int experts, int each)
+static __device__ inline expert_bundles bundles_make(const expert_list &l, int experts, int each,
+                                                     int small)
 {
     int all = 0; /* choices, and bundles in the upper half */
+    bool large = false;
     UNROLLED(1)
     for (int first = 0; first < experts; first += WARP) {
         const int e = first + lane_index(), count = e < experts ? l.next[e] : 0;
         const int own = count | (count + each - 1) / each << 16;
         int sum = own;
+        large = large || count > small;
         UNROLL
         for (int by = 1; by < WARP; by *= 2) {
             const int other = __shfl_up_sync(ALL_LANES, sum, by);
@@ -255,21 +265,22 @@ static __device__ inline int expert_bundles(const expert_list &l, int experts, i
                 bundle_of(e, (int)least(count - i * each, each), at + i * each);
         all += __shfl_sync(ALL_LANES, sum, WARP - 1);
     }
-    return all >> 16;
+    return expert_bundles{all >> 16, __any_sync(ALL_LANES, large) != 0};
 }
 
-/* What a list is made of: n choices among matrices of a table, and how many may be in a bundle. */
+/* What a list is made of: n choices among matrices of a table, and how many may be in a bundle, or in a small one. */
 struct expert_ids {
     const uint8_t *const *table;
     const int32_t *ids;
-    int n, experts, each;
+    int n, experts, each, small;
 };
 
-/* By all threads; returns how many bundles there are, 0 where a matrix does not begin at a multiple of 16 bytes. In what order
- * a list has those who chose one expert is of no importance. */
-static __device__ APART int expert_list_make(char *scratch, const expert_list l, const expert_ids s)
+/* By all threads. In what order a list has those who chose one expert is of no importance. */
+static __device__ APART expert_bundles expert_list_make(char *scratch, const expert_list l,
+                                                        const expert_ids s)
 {
-    int32_t *word = (int32_t *)(scratch + EXPERTS_FEW_SLOTS); /* how many; is one elsewhere? */
+    int32_t *word =
+        (int32_t *)(scratch + EXPERTS_FEW_SLOTS); /* how many; is one elsewhere, or large? */
     for (int e = (int)threadIdx.x; e < s.experts; e += block_threads())
         l.next[e] = 0;
     if (threadIdx.x == 0)
@@ -284,16 +295,18 @@ static __device__ APART int expert_list_make(char *scratch, const expert_list l,
     }
     block_sync();
     if (warp_index() == 0) {
-        const int all = expert_bundles(l, s.experts, s.each);
-        if (lane_index() == 0)
-            word[0] = all;
+        const expert_bundles all = bundles_make(l, s.experts, s.each, s.small);
+        if (lane_index() == 0) {
+            word[0] = all.n;
+            word[2] = all.large;
+        }
     }
     block_sync();
     UNROLLED(1)
     for (int i = (int)threadIdx.x; i < s.n; i += block_threads())
         l.choice[atomicAdd(&l.next[s.ids[i]], 1)] = (uint16_t)i;
     block_sync();
-    return word[1] ? 0 : word[0];
+    return expert_bundles{word[1] ? 0 : word[0], word[2] != 0};
 }
 
 /* ---- jobs ---- */
@@ -337,17 +350,6 @@ static __device__ inline int tile_at(const expert_jobs &j, int job)
 {
     return j.pairs ? 0 : job % j.tiles * FEW_TILE;
 }
-
-/* A warp's slots: as many as there is room for. */
-template <class R, int NT> struct expert_room {
-    enum {
-        W_BYTES = FEW_TILE * R::PITCH,
-        BYTES = W_BYTES + few_x_size<R, NT>::BYTES,
-        FIT = EXPERTS_FEW_RING / BYTES,
-        SLOTS = (int)FIT < (int)FEW_AHEAD_MAX ? (int)FIT : (int)FEW_AHEAD_MAX
-    };
-    static_assert((int)SLOTS > 1 && BYTES % 16 == 0, "a chunk is copied while others are used");
-};
 
 enum { HALF = FEW_TILE / 2 };
 
@@ -470,6 +472,58 @@ static __device__ inline void expert_copy_x(const expert_jobs &j, const expert_w
                    j.x + s.x_at + d + s.chunk * 4, true);
 }
 
+/* ---- slots: a chunk of weights and of x, of NT eights of rows ----
+ *
+ *     COLS, BYTES                of a slot
+ *     OF                         sums of each result that do not wait for each other
+ *     copy(j, s, slot)           the chunk of a walk, on its way to its slot
+ *     products(..)               those of N eights of rows, added to sums */
+
+template <class R, int NT> struct expert_slot {
+    enum {
+        W_BYTES = FEW_TILE * R::PITCH,
+        COLS = R::COLS,
+        BYTES = W_BYTES + few_x_size<R, NT>::BYTES,
+        OF = 1
+    };
+    static __device__ inline void copy(const expert_jobs &j, const expert_walk &s,
+                                       shared_place slot)
+    {
+        expert_copy_x<R>(j, s, slot + W_BYTES);
+        expert_copy_half<R>(j, s.chunk, s.w, s.rows, slot);
+        expert_copy_half<R>(j, s.chunk, s.w_b, s.rows_b, slot + HALF * R::PITCH);
+    }
+    /* first: row of the tile */
+    template <int N>
+    static __device__ inline void products(const expert_jobs &j, shared_place slot, int first,
+                                           int chunk, float (*sum)[NT][4])
+    {
+        few_x<R, N> x;
+        x.load(slot + W_BYTES);
+        if constexpr (R::ANY) {
+            const int row = lane_index() / 4;
+            const unsigned at = (unsigned)((first + row) * j.w_pitch + chunk * R::BYTES);
+            const unsigned at_b = at + (j.pairs ? 0 : (unsigned)(HALF * j.w_pitch));
+            R::template products_at<N>(slot + (unsigned)(row * R::PITCH) + (at & 15),
+                                       slot + (unsigned)((row + HALF) * R::PITCH) + (at_b & 15), x,
+                                       sum[0]);
+        } else {
+            few_products<R, N, R::PITCH>(slot, x, 0, sum[0]);
+        }
+    }
+};
+
+/* A warp's slots: as many as there is room for. */
+template <class R, int NT> struct expert_room {
+    typedef expert_slot<R, NT> slot;
+    enum {
+        BYTES = slot::BYTES,
+        FIT = EXPERTS_FEW_RING / BYTES,
+        SLOTS = (int)FIT < (int)FEW_AHEAD_MAX ? (int)FIT : (int)FEW_AHEAD_MAX
+    };
+    static_assert((int)SLOTS > 1 && BYTES % 16 == 0, "a chunk is copied while others are used");
+};
+
 /* The next chunk, if there is one; either way a group of copies ends. */
 template <class R, int NT>
 static __device__ inline void expert_copy(const expert_jobs &j, expert_walk &s, int chunks,
@@ -477,9 +531,7 @@ static __device__ inline void expert_copy(const expert_jobs &j, expert_walk &s, 
 {
     typedef expert_room<R, NT> room;
     if (s.job < j.jobs) {
-        expert_copy_x<R>(j, s, slots + s.put + room::W_BYTES);
-        expert_copy_half<R>(j, s.chunk, s.w, s.rows, slots + s.put);
-        expert_copy_half<R>(j, s.chunk, s.w_b, s.rows_b, slots + s.put + HALF * R::PITCH);
+        room::slot::copy(j, s, slots + s.put);
         s.put = few_after<room::SLOTS * room::BYTES, room::BYTES>(s.put);
         if (++s.chunk == chunks) {
             s.chunk = 0;
@@ -488,25 +540,6 @@ static __device__ inline void expert_copy(const expert_jobs &j, expert_walk &s, 
         }
     }
     copies_group();
-}
-
-/* A chunk in its slot, of a tile whose first row is `first`, times N eights of rows of x. */
-template <class R, int NT, int N>
-static __device__ inline void expert_products(const expert_jobs &j, shared_place slot, int first,
-                                              int chunk, float (*sum)[4])
-{
-    few_x<R, N> x;
-    x.load(slot + expert_room<R, NT>::W_BYTES);
-    if constexpr (R::ANY) {
-        const int row = lane_index() / 4;
-        const unsigned at = (unsigned)((first + row) * j.w_pitch + chunk * R::BYTES);
-        const unsigned at_b = at + (j.pairs ? 0 : (unsigned)(HALF * j.w_pitch));
-        R::template products_at<N>(slot + (unsigned)(row * R::PITCH) + (at & 15),
-                                   slot + (unsigned)((row + HALF) * R::PITCH) + (at_b & 15), x,
-                                   sum);
-    } else {
-        few_products<R, N, R::PITCH>(slot, x, 0, sum);
-    }
 }
 
 /* Results of half a tile, from row `row` on: of rows of x [begin, end) of a job's. */
@@ -533,8 +566,9 @@ static __device__ inline void expert_put(const expert_jobs &j, const expert_pair
 template <class R, int NT> static __device__ FEW_COPY void expert_stream(const expert_jobs j)
 {
     typedef expert_room<R, NT> room;
+    typedef typename room::slot slot;
     const int step = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
-    const int chunks = (j.n + R::COLS - 1) / R::COLS, warp = few_warp();
+    const int chunks = (j.n + slot::COLS - 1) / slot::COLS, warp = few_warp();
     const shared_place slots =
         shared_at(j.scratch) + (unsigned)(warp % FEW_WARPS) * (unsigned)EXPERTS_FEW_RING;
     expert_walk s = {};
@@ -542,7 +576,7 @@ template <class R, int NT> static __device__ FEW_COPY void expert_stream(const e
     walk_ask(j, s, s.job);
     walk_begin(j, s, step);
     expert_pair p = s.next;
-    float sum[NT][4] = {};
+    float sum[slot::OF][NT][4] = {};
     uint32_t get = 0;
     int ahead = 1 - room::SLOTS, c = 0; /* the chunk, after as many as are copied ahead */
     UNROLLED(1)
@@ -556,22 +590,25 @@ template <class R, int NT> static __device__ FEW_COPY void expert_stream(const e
         copies_wait<room::SLOTS - 1>();
         __syncwarp(); /* all have theirs */
         if (NT == 1 || count <= FEW_N)
-            expert_products<R, NT, 1>(j, slots + get, j.col + first, c, sum);
+            slot::template products<1>(j, slots + get, j.col + first, c, sum);
         else
-            expert_products<R, NT, NT>(j, slots + get, j.col + first, c, sum);
+            slot::template products<NT>(j, slots + get, j.col + first, c, sum);
         __syncwarp(); /* and have used it */
         get = few_after<room::SLOTS * room::BYTES, room::BYTES>(get);
         if (++c < chunks)
             continue;
         const int row = first + lane_index() / 4;
-        expert_put<NT>(j, p, p.a, row, 0, a, sum, 0);
-        if (j.pairs)
-            expert_put<NT>(j, p, p.b, row, a, count, sum, 1);
-        else
-            expert_put<NT>(j, p, p.a, row + HALF, 0, a, sum, 1);
         UNROLL
-        for (int i = 0; i < NT * 4; i++)
-            sum[i / 4][i % 4] = 0;
+        for (int i = NT * 4; i < slot::OF * NT * 4; i++)
+            sum[0][i / 4 % NT][i % 4] += sum[i / (NT * 4)][i / 4 % NT][i % 4];
+        expert_put<NT>(j, p, p.a, row, 0, a, sum[0], 0);
+        if (j.pairs)
+            expert_put<NT>(j, p, p.b, row, a, count, sum[0], 1);
+        else
+            expert_put<NT>(j, p, p.a, row + HALF, 0, a, sum[0], 1);
+        UNROLL
+        for (int i = 0; i < slot::OF * NT * 4; i++)
+            sum[i / (NT * 4)][i / 4 % NT][i % 4] = 0;
         c = 0;
         job += step;
     }
@@ -596,14 +633,17 @@ static __device__ inline void experts_few(const kargs *k, const kthread *t, int6
     const kpart part = kpart_of(k, k->size.experts.out, begin, end);
     const int64_t slots = k->size.experts.slots, first = part.row * slots;
     const int experts = (int)k->size.experts.experts, n = (int)((part.row_end - part.row) * slots);
-    const int each = cuda_experts_few_each(k->size.experts.rows);
+    const int each = (int)least(cuda_experts_few_each(k->size.experts.rows), R::ROWS_MAX);
     const bool pairs = part.col_end - part.col <= HALF;
     const expert_list l =
         expert_list_at((char *)t->scratch, experts, (int)cuda_experts_few_bundles(k));
-    const expert_ids s = {(const uint8_t *const *)k->in[1], (const int32_t *)k->in[2] + first, n,
-                          experts, pairs ? each / 2 : each};
-    const int bundles = expert_streams<R>(k, t) ? expert_list_make((char *)t->scratch, l, s) : 0;
-    if (bundles == 0) {
+    const expert_ids s = {
+        (const uint8_t *const *)k->in[1], (const int32_t *)k->in[2] + first, n, experts,
+        pairs ? each / 2 : each,          pairs ? FEW_N / 2 : (int)FEW_N};
+    expert_bundles made = {};
+    if (expert_streams<R>(k, t))
+        made = expert_list_make((char *)t->scratch, l, s);
+    if (made.n == 0) {
         experts_plain<R::ACT>(k, part);
         return;
     }
@@ -624,13 +664,15 @@ static __device__ inline void experts_few(const kargs *k, const kthread *t, int6
     j.w_rows = (int)(part.col_end - part.col);
     j.n = (int)k->size.experts.in;
     j.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
-    j.bundles = bundles;
+    j.bundles = made.n;
     j.pairs = pairs;
-    j.jobs = pairs ? (bundles + 1) / 2 : j.tiles * bundles;
-    if (each == FEW_N)
-        expert_stream<R, 1>(j);
-    else
-        expert_stream<R, 2>(j);
+    j.jobs = pairs ? (made.n + 1) / 2 : j.tiles * made.n;
+    if constexpr ((int)R::ROWS_MAX > FEW_N)
+        if (made.large) {
+            expert_stream<R, 2>(j);
+            return;
+        }
+    expert_stream<R, 1>(j);
 }
 
 #define EXPERTS_FEW(type, R)                                                                       \

@@ -288,12 +288,13 @@ static __device__ inline void few_f16_round(const uint32_t *w, uint32_t *to)
         to[i] = bf16_pair(from_f16((uint16_t)w[i]), from_f16((uint16_t)(w[i] >> 16)));
 }
 
-/* What 16 by 16 weights add to the sums of NT times eight rows; step: which of x, where it has those of both. */
-template <class R, int NT>
+/* What 16 by 16 weights add to the sums of NT times eight rows, of which there are OF of each that do not wait for each other; step:
+ * which of x, where it has those of both. */
+template <class R, int NT, int OF = few_group_sums<R, NT>::OF>
 static __device__ inline void few_tile_add(float (*sum)[NT][4], const uint32_t *w,
                                            const few_x_parts<R, NT> &x, int step)
 {
-    enum { OF = few_group_sums<R, NT>::OF, PARTS = R::PARTS };
+    enum { PARTS = R::PARTS };
     uint32_t first[4], rest[4];
     if constexpr ((dtype)R::TYPE == DT_F16 && PARTS == 1)
         few_f16_round(w, first);

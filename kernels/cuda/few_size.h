@@ -110,12 +110,11 @@ K_FN int cuda_experts_few_each(int64_t rows)
     return rows <= FEW_N ? FEW_N : 2 * FEW_N;
 }
 
-/* Bundles of a call, at most. */
+/* Bundles of a call, at most: of floats they have up to FEW_N rows in calls of any number. */
 K_FN int64_t cuda_experts_few_bundles(const kargs *k)
 {
     const int64_t choices = k->size.experts.rows * k->size.experts.slots;
-    const int each = cuda_experts_few_each(k->size.experts.rows) / 2;
-    const int64_t most = k->size.experts.experts + choices / each;
+    const int64_t most = k->size.experts.experts + choices / (FEW_N / 2);
     return choices < most ? choices : most;
 }
 

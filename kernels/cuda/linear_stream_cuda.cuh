@@ -569,12 +569,27 @@ struct plain_job {
     int64_t rows;
 };
 
-/* Eight columns from c on of a row of n: of floats, or of 8 bits. */
+/* Eight columns from c on of a row that is filled up to whole eights, each the sum of some bf16: from the least on, which is exact. */
+static __device__ inline eight_floats x_eight_split(kact act, const char *x, uint32_t c)
+{
+    const uint16_t *parts = (const uint16_t *)x;
+    eight_floats e = {};
+    UNROLL
+    for (int p = (int)act_parts(act) - 1; p >= 0; p--)
+        UNROLL
+    for (int i = 0; i < EIGHT; i++)
+        e.w[i] += from_bf16(parts[act_split_at(act, (int64_t)c + i, p, 0)]);
+    return e;
+}
+
+/* Eight columns from c on of a row of n: of floats, of bf16, or of 8 bits. */
 template <int ACT>
 static __device__ inline eight_floats x_eight_of(const char *x, uint32_t c, uint32_t n)
 {
     if (ACT == ACT_F32)
         return x_eight((const float *)x, c, n);
+    if (act_is_split((kact)ACT))
+        return x_eight_split((kact)ACT, x, c);
     const bytes8 q = *(const bytes8 *)(act_q(x) + c);
     const float d = act_d(x, n)[c / (uint32_t)act_block((kact)ACT)];
     eight_floats e;

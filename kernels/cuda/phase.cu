@@ -6,6 +6,7 @@
 #include "kernels/cuda/attend_ahead_cuda.cuh"
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_flash_cuda.cuh"
+#include "kernels/cuda/experts_bf16_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/experts_few_cuda.cuh"
 #include "kernels/cuda/experts_mma_cuda.cuh"

@@ -125,6 +125,7 @@ START_TEST(rows_of_every_block_come_through_the_ring)
         int64_t n_ctx; /* from 513 on stretches of positions are units */
     } spec[] = {{"tiny-mixtral:MXFP4", DT_F32, 0},
                 {"tiny-mixtral:Q5_K", DT_F32, 0},
+                {"tiny-mixtral:BF16", DT_F32, 0},
                 {"tiny-wide:Q4_0", DT_F32, 0},
                 {"tiny-qwen2:BF16", DT_F16, 600}};
     static const int32_t ids[] = {1, 7, 300, 5, 99, 42};
@@ -236,6 +237,32 @@ START_TEST(heads_of_several_rows_join_attention)
     ck_assert_int_eq(fake_seen().phases, phases - 2 * LAYERS * N);
     card_model_close(&m);
     random_model_destroy(rm);
+}
+END_TEST
+
+/* Experts of 16-bit weights: of floats, and of rows that are two bf16. */
+START_TEST(experts_of_several_rows_have_the_same_bits)
+{
+    static const struct {
+        const char *model;
+        int seqs;
+    } cases[] = {{"tiny-mixtral:F16", 2}, {"tiny-mixtral:BF16", 9}};
+    static const int32_t ids[] = {1, 7, 300};
+    enum { N = COUNT_OF(ids), VOCAB = 512 };
+    static float want[SEQS_MOST * N * VOCAB], got[SEQS_MOST * N * VOCAB];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        random_model *rm = NULL;
+        card_model m = card_random_open(cases[i].model, ids, N, &rm);
+        m.n_seq = cases[i].seqs;
+        m.p = card_plan(&m, DT_F16, m.n_seq);
+        run_rows(&m, NULL, cases[i].seqs, false, want);
+        run_rows(&m, &fake_maker, cases[i].seqs, false, got);
+        ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
+        ck_assert_msg(memcmp(got, want, (size_t)cases[i].seqs * N * VOCAB * sizeof *got) == 0,
+                      "%s with %d sequences", cases[i].model, cases[i].seqs);
+        card_model_close(&m);
+        random_model_destroy(rm);
+    }
 }
 END_TEST
 
@@ -443,6 +470,7 @@ int main(void)
     tcase_add_test(c, rows_of_every_block_come_through_the_ring);
     tcase_add_test(c, norms_quantise_too);
     tcase_add_test(c, heads_of_several_rows_join_attention);
+    tcase_add_test(c, experts_of_several_rows_have_the_same_bits);
     tcase_add_test(c, weights_of_several_rows_come_ahead);
     tcase_add_test(c, cards_may_have_less_shared_memory);
     tcase_add_test(c, without_a_compiler_all_kernels_run_it);

@@ -86,12 +86,13 @@ START_TEST(kernels_of_models_compile)
 }
 END_TEST
 
-/* Experts of blocks of weights, which no recorded model of the tests has. */
+/* Experts of types that no recorded model of the tests has. */
 START_TEST(kernels_of_experts_compile)
 {
     static const int32_t ids[24] = {1};
-    static const char *const spec[] = {"tiny-mixtral:Q4_K", "tiny-mixtral:MXFP4"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const spec[] = {"tiny-mixtral:Q4_K", "tiny-mixtral:MXFP4",
+                                       "tiny-mixtral:F16"};
+    for (size_t i = 0; i < COUNT_OF(spec); i++) {
         random_model *rm = NULL;
         card_model m = card_random_open(spec[i], ids, 24, &rm);
         m.p = card_plan(&m, DT_F16, m.n);

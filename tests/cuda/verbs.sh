@@ -54,7 +54,7 @@ WEFT_FAKE_SHARED=$((99 << 10)) on_card verify --device cuda --random tiny-mixtra
     fail "little shared memory: $(cat said)"
 grep -q 'W1616.*calls of [12] to 160 rows are slow' said || fail "little shared memory: $(cat said)"
 # Experts of few rows, whose rows of weights are whole pieces, or begin anywhere.
-for type in Q5_K Q6_K Q4_0 MXFP4; do
+for type in BF16 F16 Q5_K Q6_K Q4_0 MXFP4; do
     on_card verify --device cuda --random tiny-mixtral:$type -ub 24 --ids "$(seq -s, 1 5 120)" -n 24 >said 2>/dev/null ||
         fail "verify of few rows of $type experts: $(cat said)"
 done
