@@ -5,8 +5,8 @@
  * itself: chunks as the ring has them, some of them in scratch of its own, of all that it has of all chosen experts, one
  * after the other. What it does with a chunk is what it would do with one of the ring (linear_stream_cuda.cuh).
  *
- * x of all choices in 8 bits fits into scratch. Floats may not (Mixtral's are 56 KB for each choice): they come in passes, of some
- * choices or of some chunks of one, whose sums are then added to those of the pass before. */
+ * x of all choices in 8 bits fits into scratch. Floats may not (Mixtral's are 56 KB for each choice), or would leave the ring no
+ * room: they come in passes, of some choices or of some chunks of one, whose sums are then added to those of the pass before. */
 #ifndef WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
 #define WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
 
@@ -102,7 +102,7 @@ static __device__ inline void expert_row_put(const kargs *k, const expert_rows &
 
 /* Two rows of 16-bit numbers: a lane has eight columns of every 256 of both. */
 template <bool F16> struct part_of_halves {
-    enum { TYPE = F16 ? DT_F16 : DT_BF16, SKEWS = 0, AHEAD = HALVES_AHEAD, SUMS = 4, X_COMES = 1 };
+    enum { TYPE = F16 ? DT_F16 : DT_BF16, SKEWS = 0, AHEAD = EXPERT_AHEAD, SUMS = 4, X_COMES = 1 };
     static __device__ inline void dot(const expert_rows &j, const shared_place (&chunk)[1],
                                       shared_place x, int, int i, int, int, float *sum)
     {

@@ -14,9 +14,8 @@ enum {
     RING_PAIR_SLOTS = 4, /* from so many on groups of rows are paired */
     RING_SKEW = 32,      /* bytes of it around rows that begin at no multiple of 16 */
     EXPERT_AHEAD = 2, /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
-    BLOCKS_AHEAD = 3, /* and of smaller ones, of rows by blocks, */
-    HALVES_AHEAD = 3, /* or of 16-bit numbers, */
-    EXPERT_X = 48 * 1024, /* whose x has so many bytes at a time, at most */
+    BLOCKS_AHEAD = 3, /* and of smaller ones, of rows by blocks */
+    EXPERT_X = 32 * 1024, /* of their x at a time, where it is floats: bytes, at most */
     RING_SEGMENTS = 8,    /* of a phase that a block knows, at most */
     RING_X_COLS = 256,    /* 8-bit activations: columns of a block, */
     RING_X_BLOCK =
@@ -155,7 +154,7 @@ K_FN int64_t cuda_expert_chunks(dtype type, int64_t n, int64_t matrix_rows)
 {
     const int64_t block = cuda_block_bytes(type);
     if (cuda_is_halves(type))
-        return HALVES_AHEAD * cuda_chunk_bytes(type, cuda_cut_halves(n));
+        return EXPERT_AHEAD * cuda_chunk_bytes(type, cuda_cut_halves(n));
     if (cuda_lane_run_of(type).cols == 0)
         return BLOCKS_AHEAD *
                cuda_chunk_bytes(type, cuda_cut_blocks(block, n, n / 32 * block, matrix_rows));
