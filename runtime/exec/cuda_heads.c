@@ -135,7 +135,8 @@ bool cuda_heads_may_repeat(const cuda_bucket *c, const cuda_phase *p)
     return apart;
 }
 
-/* The cell's heads are units of the first item; there are none of the others. Nothing reads these items but by their pack. */
+/* The cell's heads are units of the first item; there are none of the others, nor has a further step of the first one anything to do.
+ * Nothing reads these items but by their pack. */
 void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to)
 {
     const int32_t from = to->at.step;
@@ -151,4 +152,6 @@ void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pac
     }
     to->at.units = follows ? to->at.units : heads;
     to->step[0].shape = c->heads[from];
+    for (i = 1; i < HEADS_STEPS; i++)
+        to->step[i].shape = STEP_NONE;
 }
