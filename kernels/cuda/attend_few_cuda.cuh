@@ -350,8 +350,6 @@ static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
     w.k = k;
     w.head = i / parts % (int)c->heads;
     w.row = is_one_row(k) ? 0 : i / parts / (int)c->heads;
-    if (rows > FEW_CALL_MAX) /* of which the last see most: from both ends, so that blocks have as much */
-        w.row = w.row % 2 ? (int)rows - 1 - w.row / 2 : w.row / 2;
     w.first_head = w.head * group + part * heads;
     w.heads = left < heads ? left : heads;
     const int64_t seq = is_one_row(k) ? 0 : b->data[KBATCH_SEQ * rows + w.row];

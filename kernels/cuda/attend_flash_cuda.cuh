@@ -485,19 +485,11 @@ static __device__ void flash_rows_run(flash_work &w, int64_t row, int64_t end, c
     }
 }
 
-/* Of latent rows (attend_latent_cuda.cuh). */
-static __device__ SHAPE_FN void latent_attend(const kargs *k, const kthread *t, int64_t begin,
-                                              int64_t end);
-
 /* Units follow each other as blocks of rows from both ends, since the last see most: some that follow each other are alike in
  * all. */
 static __device__ ONE_COPY void k_attend_flash_cuda(const kargs *k, const kthread *t, int64_t begin,
                                                     int64_t end)
 {
-    if (cuda_cell_latent(k->cell)) {
-        latent_attend(k, t, begin, end);
-        return;
-    }
     if (!flash_cuts(k->cell)) {
         k_attend_cuda(k, t, begin, end);
         return;

@@ -2,7 +2,7 @@
 #ifndef WEFT_KERNELS_CUDA_FLASH_SIZE_H
 #define WEFT_KERNELS_CUDA_FLASH_SIZE_H
 
-#include "kernels/cuda/attend_few_size.h"
+#include "kernels/cuda/attend_cuda_size.h"
 
 enum {
     FLASH_QUERIES = 128, /* vectors of a unit at most: a strip of 16 for each of 8 warps */
@@ -71,8 +71,6 @@ K_FN int64_t flash_rows(const kargs *k)
 
 K_FN int64_t flash_units(const kargs *k)
 {
-    if (cuda_cell_latent(k->cell))
-        return few_attend_units(k);
     if (!flash_cuts(k->cell))
         return cuda_attend_units(k);
     int64_t rows = flash_rows(k);
@@ -81,8 +79,6 @@ K_FN int64_t flash_units(const kargs *k)
 
 K_FN int64_t flash_scratch(const kargs *k)
 {
-    if (cuda_cell_latent(k->cell))
-        return few_attend_bytes(k);
     int64_t plain = cuda_attend_bytes(k), own = flash_has(k->cell) ? flash_bytes(k->cell) : 0;
     return plain > own ? plain : own;
 }

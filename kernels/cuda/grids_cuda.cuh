@@ -105,6 +105,7 @@ static __device__ SHAPE_FN void attend_run(const cuda_run &r, char *memory, karg
             tiles_run(step, round);
         return;
     }
+    block_sync(); /* all have looked at the step, in whose place others come */
 #endif
     phase_run<FLASH_KERNELS>(m, p);
 }
