@@ -123,12 +123,9 @@ START_TEST(rows_of_every_block_come_through_the_ring)
         const char *name;
         dtype kv;
         int64_t n_ctx; /* from 513 on stretches of positions are units */
-    } spec[] = {{"tiny-mixtral:MXFP4", DT_F32, 0},
-                {"tiny-mixtral:Q5_K", DT_F32, 0},
-                {"tiny-mixtral:BF16", DT_F32, 0},
-                {"tiny-wide:Q4_0", DT_F32, 0},
-                {"tiny-qwen2:BF16", DT_F16, 600},
-                {"tiny-deepseek:Q8_0", DT_F16, 600}};
+    } spec[] = {{"tiny-mixtral:MXFP4", DT_F32, 0}, {"tiny-mixtral:Q5_K", DT_F32, 0},
+                {"tiny-mixtral:BF16", DT_F32, 0},  {"tiny-wide:Q4_0", DT_F32, 0},
+                {"tiny-qwen2:BF16", DT_F16, 600},  {"tiny-deepseek:Q8_0", DT_F16, 600}};
     static const int32_t ids[] = {1, 7, 300, 5, 99, 42};
     enum { N = COUNT_OF(ids), VOCAB = 512 };
     static const float none[N * VOCAB];
