@@ -437,10 +437,6 @@ static __device__ ONE_COPY void latent_units(const kargs *k, const kthread *t, i
     m.weights = (uint16_t *)(rest += latent_sums_bytes(heads));
     m.keep = (float *)(rest += latent_weights_bytes(heads));
     m.merge = m.keep + EIGHTS * 8;
-    IN_SHARED(m.sums);
-    IN_SHARED(m.weights);
-    IN_SHARED(m.keep);
-    IN_SHARED(m.merge);
     latent_ahead a = {};
     a.line = few_line_of(k, begin, end);
     latent_ahead_next(k, a);
